@@ -1,0 +1,28 @@
+#pragma once
+/*
+ * Kafka's namespace policy: what its paths look like, which values are possible, what a shell action means. See
+ * fs/policy.h for the functions, which thread calls them, and who owns what.
+ *
+ *   schema.c     shape and format of every path; validators of whole values (on controller/json)
+ *   actions.c    requests -> transactions or commands (mkdir .../partitions/3, rm brokers/ids/2, ...)
+ *   placement.c  Kafka's automatic replica placement (AdminUtils), pure
+ *   state_view.c routes questions about `.state` to the controller thread or the engine
+ */
+#include "fs/policy.h"
+#include "fs/journal.h"
+
+struct controller_thread;
+struct engine;
+
+struct kafka_policy_config {
+    struct mirror *mirror;
+    struct journal *errors;
+    struct controller_thread *controller;
+    struct engine *engine;
+    bool raw;
+};
+/* The table is owned by the result; free with kafka_policy_free(). */
+struct policy *kafka_policy_new(const struct kafka_policy_config *config);
+void kafka_policy_free(struct policy *p);
+
+bool kafka_always_directory(void *unused, const char *path);
