@@ -87,14 +87,19 @@ struct policy {
     /* ---- shape; pure functions of the path, any thread ---- */
     bool (*always_directory)(void *ctx, const char *path);
     enum node_format (*format)(void *ctx, const char *path); /* of the node's data, file or `.data` */
+    /* Is it an action of its own to create the node empty, although its format needs a value (touch brokers/ids/B)?
+     * Then REQ_CREATE comes at once with an empty value; otherwise with the first whole one. */
+    bool (*created_empty)(void *ctx, const char *path);
     /* The prefix whose exact name under `parent` makes the next sequential node ("config_change_"), or NULL. */
     const char *(*sequential_prefix)(void *ctx, const char *parent);
     /* Secrets may be in there: readable by the owner only (0600 and 0700 instead of 0644 and 0755). */
     bool (*sensitive)(void *ctx, const char *path);
 
     /* ---- changes ---- */
-    /* Is `line` good as one line of a FORMAT_CONFIG value for `path`? 0, or an errno with a reason to be freed. */
-    int (*check_line)(void *ctx, const char *path, const char *line, size_t len, char **ret_reason);
+    /* Is `line` good as one line of a FORMAT_CONFIG value for `path`, after the lines `before` that have been accepted
+     * on the same handle (a key twice is refused)? 0, or an errno with a reason to be freed. */
+    int (*check_line)(void *ctx, const char *path, const char *before, size_t before_len, const char *line, size_t len,
+            char **ret_reason);
     /* Judges a request against the tree as the mirror has it now, and says what to do. Fills in `ret`. Whatever has no
      * rule of its own gets plan_default(). Also on the store thread (judge_again). */
     void (*plan)(void *ctx, const struct request *request, struct plan *ret);
