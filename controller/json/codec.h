@@ -92,6 +92,7 @@ struct reassignment_entry {
     char *topic;
     int32_t partition;
     struct broker_ids *replicas; /* owned */
+    char *why;                   /* owned; NULL: nothing is wrong with it */
 };
 bool reassignment_decode(const struct bytes *data, GArray **ret, char **ret_why); /* of struct reassignment_entry */
 struct bytes *reassignment_encode(const GArray *entries);
