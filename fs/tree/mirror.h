@@ -42,6 +42,9 @@ struct znode *znode_parent(const struct znode *n); /* NULL for the root and for 
 char *znode_path(const struct znode *n);           /* newly allocated; also right for a removed node */
 struct bytes *znode_data(const struct znode *n);   /* borrowed; NULL is null data */
 const struct zstat *znode_stat(const struct znode *n);
+/* Last change of its data or of its children, ms since the epoch (which child changes were before the mount is not
+ * stored: then the youngest child's creation). */
+int64_t znode_changed_ms(const struct znode *n);
 /* Inode number: from a counter, even, never used twice in a mount (the root's is 1, as FUSE wants it). The number after
  * it belongs to the node's `.data`. A file that becomes a directory gets a new one. */
 uint64_t znode_ino(const struct znode *n);
