@@ -1,0 +1,94 @@
+# Brokers that die, stop, start and bounce.
+load ../lib/mount
+
+@test "kill: the leader moves, the in-sync set shrinks; start: it grows again" {
+    topic t '{"0":[2,1],"1":[3,2]}'
+    settle
+    kill_broker 2
+    is "$(leader t 0)" 1
+    is "$(isr t 0)" 1
+    is "$(isr t 1)" 3
+    [ ! -e "$M/brokers/ids/2" ]
+    is "$(broker_state 2)" stopped
+    is "$(replica_state t 1 2)" OfflineReplica
+    start_broker 2
+    is "$(broker_state 2)" running
+    is "$(in_sync t 0)" 1,2
+    is "$(in_sync t 1)" 2,3
+    is "$(replica_state t 1 2)" OnlineReplica
+    is "$(leader t 0)" 1 "leader (not moved back by itself)"
+}
+
+@test "controlled shutdown moves leaders first; running starts the broker again" {
+    topic t '{"0":[2,1],"1":[1,2]}'
+    settle
+    stop_broker 2
+    is "$(leader t 0)" 1
+    is "$(isr t 0)" 1
+    is "$(isr t 1)" 1
+    [ ! -e "$M/brokers/ids/2" ]
+    [ -e "$D/2/.kafka_cleanshutdown" ]
+    echo running >"$M/.state/brokers/2/state"
+    settle
+    is "$(broker_state 2)" running
+    is "$(in_sync t 1)" 1,2
+    refused "$EINVAL" put_line "$M/.state/brokers/2/state" sleeping
+}
+
+@test "all replicas die one after the other: no leader, the last in-sync one is kept and leads again" {
+    topic t '{"0":[1,2]}'
+    settle
+    kill_broker 2
+    kill_broker 1
+    is "$(leader t 0)" -1
+    is "$(isr t 0)" 1
+    is "$(cat "$M/.state/topics/t/0/state")" OfflinePartition
+    rm "$M/controller"
+    settle
+    is "$(leader t 0)" -1
+    start_broker 2
+    is "$(leader t 0)" -1 "leader, while only the out-of-sync replica lives"
+    start_broker 1
+    is "$(leader t 0)" 1
+    is "$(in_sync t 0)" 1,2
+}
+
+@test "bounced ten times: every replica online and in sync" {
+    topic t '{"0":[2,1],"1":[1,2]}'
+    settle
+    for _ in {1..10}; do
+        rm "$M/brokers/ids/2"
+        touch "$M/brokers/ids/2"
+    done
+    settle
+    for p in 0 1; do
+        is "$(replica_state t $p 2)" OnlineReplica
+        is "$(in_sync t $p)" 1,2
+    done
+    is "$(leader t 1)" 1
+}
+
+@test "a broker's file is read anew when it starts" {
+    echo broker.rack=north >>"$C/server-2.properties"
+    kill_broker 2
+    start_broker 2
+    is "$(field "$M/brokers/ids/2" .rack)" north
+    echo 'log.dirs=' >>"$C/server-3.properties"
+    kill_broker 3
+    run ! touch "$M/brokers/ids/3"
+    [[ $(broker_state 3) == "failed: "?* ]]
+    [ ! -e "$M/brokers/ids/3" ]
+}
+
+@test "an id without a file gets one with defaults; touching a running broker changes nothing" {
+    touch "$M/brokers/ids/4"
+    settle
+    [ -s "$C/server-4.properties" ]
+    is "$(broker_state 4)" running
+    topic t '{"0":[4]}'
+    settle
+    is "$(leader t 0)" 4
+    unchanged touch "$M/brokers/ids/1"
+    run ! touch "$M/brokers/ids/x"
+    run ! touch "$M/brokers/ids/-1"
+}

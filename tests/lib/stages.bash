@@ -1,0 +1,203 @@
+# The stages of tests/run; sourced by it. Each runs its tests and counts them (report.bash).
+SHARED=${KAFKAFS_SHARED:-$ROOT/../shared}
+# what of the recordings and operators' cases beside the clone is run; empty: all
+CASES=${CASES-}
+GOLDEN=${GOLDEN-}
+# files of end-to-end tests that also run with a daemon built with sanitizers
+ASAN_E2E=(create delete delete_waits brokers disks files values writing state raw mount dump)
+TSAN_E2E=(create delete brokers writing events)
+
+mounts_below() {
+    awk -v below="$1/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | tac
+}
+
+# ---- style -----------------------------------------------------------------------------------------------------------
+
+stage_style() {
+    check clang-format formatted
+    check file-length short_files
+    check shell-syntax shell_syntax
+}
+formatted() {
+    git_files '*.c' '*.h' | xargs -0 clang-format --dry-run -Werror
+}
+# no file over 600 lines: one idea a file
+short_files() {
+    local long
+    long=$(git_files '*.c' '*.h' '*.bash' '*.bats' '*.sh' | xargs -0 wc -l | awk '$1 > 600 && $2 != "total"')
+    [ -z "$long" ] || { echo "$long"; return 1; }
+}
+shell_syntax() {
+    local file
+    for file in tests/run tests/*/run mnt-example/run .ci/run tests/*/*.bash tests/*/*.sh mnt-example/*.sh; do
+        [ ! -f "$file" ] || bash -n "$file" || return 1
+    done
+}
+# git_files PATTERN...: the files of the project, also those not yet committed; in a tree without git, all files.
+git_files() {
+    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git ls-files -z -co --exclude-standard -- "$@"
+    else
+        local pattern args=()
+        for pattern; do args+=(-o -name "$pattern"); done
+        find . -path './build*' -prune -o -type f \( "${args[@]:1}" \) -print0
+    fi
+}
+
+# ---- building --------------------------------------------------------------------------------------------------------
+
+# build DIR [MESON-OPTION...]
+build() {
+    local dir=$1
+    shift
+    [ -f "$dir/build.ninja" ] || meson setup "$dir" "$@" || return 1
+    ninja -C "$dir"
+}
+stage_build() {
+    # without a program to test there is nothing more to say
+    check build build build || { echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"; exit 1; }
+}
+
+# ---- unit tests ------------------------------------------------------------------------------------------------------
+
+stage_unit() {
+    unit_tests build
+}
+unit_tests() {
+    local status=0
+    rm -f "$1/meson-logs/testlog.json"
+    CMOCKA_MESSAGE_OUTPUT=tap meson test -C "$1" --no-rebuild --num-processes "$JOBS" \
+        >"$LOGS/unit-$(basename "$1").log" 2>&1 </dev/null || status=$?
+    count_meson "$1" "$status"
+}
+
+# ---- end to end ------------------------------------------------------------------------------------------------------
+
+# e2e LABEL KAFKAFS SECONDS FILE...: runs the files, JOBS at a time; a test may take SECONDS.
+e2e() {
+    local label=$1 kafkafs=$2 seconds=$3 file name running=0
+    shift 3
+    if [ ! -c /dev/fuse ]; then
+        skipped "e2e-$label" "no /dev/fuse"
+        return
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        skipped "e2e-$label" "the end-to-end tests mount log dirs and switch users: needs root"
+        return
+    fi
+    for file; do
+        name=$LOGS/e2e-$label-$(basename "$file" .bats)
+        [ "$running" -lt "$JOBS" ] || { wait -n; running=$((running - 1)); }
+        {
+            KAFKAFS=$kafkafs BATS_TEST_TIMEOUT=$seconds timeout -k 10 $((seconds * 20)) bats --tap "$file" \
+                >"$name.tap" 2>&1 </dev/null
+            echo $? >"$name.status"
+        } &
+        running=$((running + 1))
+    done
+    wait
+    for file; do
+        name=$LOGS/e2e-$label-$(basename "$file" .bats)
+        count_tap "$name.tap" "$(cat "$name.status")"
+    done
+}
+stage_e2e() {
+    local files=("${FILES[@]}")
+    [ ${#files[@]} != 0 ] || files=("$ROOT"/tests/e2e/*.bats)
+    e2e plain "$ROOT/build/kafkafs" 60 "${files[@]}"
+}
+
+# ---- sanitizers ------------------------------------------------------------------------------------------------------
+
+stage_asan() {
+    check build-asan build build-asan -Db_sanitize=address,undefined || return
+    unit_tests build-asan
+    e2e asan "$ROOT/build-asan/kafkafs" 180 "${ASAN_E2E[@]/%/.bats}"
+}
+stage_tsan() {
+    check build-tsan build build-tsan -Db_sanitize=thread || return
+    e2e tsan "$ROOT/build-tsan/kafkafs" 180 "${TSAN_E2E[@]/%/.bats}"
+}
+
+# ---- the example and the README --------------------------------------------------------------------------------------
+
+stage_example() {
+    local round
+    for round in 1 2; do
+        check "example-$round" mnt-example/run
+    done
+    check readme-session tests/lib/readme-session
+}
+
+# ---- recordings and operators' cases that may lie beside the clone ---------------------------------------------------
+
+# outside LABEL COMMAND...: runs it; its last line is `N passed, N failed`.
+outside() {
+    local label=$1 sums
+    shift
+    "$@" >"$LOGS/$label.log" 2>&1 </dev/null
+    if sums=$(tail -n 1 "$LOGS/$label.log" | grep -oE '^[0-9]+ passed, [0-9]+ failed'); then
+        count "${sums%% *}" "$(cut -d' ' -f3 <<<"$sums")" 0
+    else
+        count 0 1 0
+        echo "FAILED $label gave no result: $LOGS/$label.log"
+    fi
+    grep -A 4 '^FAIL' "$LOGS/$label.log" | sed 's/^/    /'
+}
+stage_cases() {
+    if [ ! -x "$SHARED/cases/run" ]; then
+        skipped cases "no operators' cases in $SHARED/cases"
+        return
+    fi
+    # shellcheck disable=SC2086
+    outside cases "$SHARED/cases/run" build/kafkafs "$SHARED/cases/open.json" $CASES
+}
+stage_golden() {
+    if [ ! -x "$SHARED/golden/replay" ]; then
+        skipped golden "no recordings of a real Kafka in $SHARED/golden"
+        return
+    fi
+    # shellcheck disable=SC2086
+    outside golden "$SHARED/golden/replay" build/kafkafs "$SHARED/golden/open.json" $GOLDEN
+}
+
+# ---- faults and fuzzing ----------------------------------------------------------------------------------------------
+
+stage_faults() {
+    outside faults env LONG="$LONG" tests/fault/run build/kafkafs
+}
+stage_fuzz() {
+    local target seconds=60
+    [ "$LONG" = 0 ] || seconds=3600
+    check build-fuzz build_fuzz || return
+    for target in build-fuzz/tests/fuzz/fuzz_*; do
+        [ -x "$target" ] && [ ! -d "$target" ] || continue
+        check "$(basename "$target")" "$target" -max_total_time="$seconds" -print_final_stats=1
+    done
+}
+
+build_fuzz() {
+    CC=clang build build-fuzz -Dfuzz=true -Dtests=false
+}
+
+# ---- what the tests left behind --------------------------------------------------------------------------------------
+
+stage_leftovers() {
+    check mounts-left no_mounts_left
+    check processes-left no_processes_left
+}
+no_mounts_left() {
+    local left
+    left=$(mounts_below "$SCRATCH")
+    [ -z "$left" ] || { echo "$left"; return 1; }
+}
+# processes whose working directory or arguments are below SCRATCH
+no_processes_left() {
+    local process left=
+    for process in /proc/[0-9]*; do
+        if [[ $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) == *"$SCRATCH"* ]]; then
+            left+="${process#/proc/}: $(tr '\0' ' ' <"$process/cmdline")"$'\n'
+        fi
+    done 2>/dev/null
+    [ -z "$left" ] || { echo "$left"; return 1; }
+}
