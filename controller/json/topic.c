@@ -131,7 +131,7 @@ static bool scan_lists(struct json_scan *s, GArray *lists)
 }
 
 struct topic_parts {
-    int32_t version;
+    int32_t version; /* 0: not seen yet */
     char topic_id[23];
     GArray *partitions, *adding, *removing; /* struct replica_list, sorted */
 };
@@ -186,7 +186,7 @@ static bool scan(const struct bytes *data, struct topic_parts *t)
         if (!scan_topic_field(&s, t, &seen))
             return false;
     } while (json_scan_char(&s, ','));
-    return json_scan_char(&s, '}') && s.p == data->data + data->len;
+    return json_scan_char(&s, '}') && s.p == data->data + data->len && t->version != 0;
 }
 
 /* ---- any form, by way of a tree ---- */
@@ -260,7 +260,6 @@ static struct topic_assignment *join(struct topic_parts *t)
 static void topic_parts_init(struct topic_parts *t)
 {
     *t = (struct topic_parts){
-            .version = 1,
             .partitions = replica_lists_new(),
             .adding = replica_lists_new(),
             .removing = replica_lists_new(),
