@@ -1,0 +1,184 @@
+"""A cluster that can be killed, for the fault campaigns. Python 3, standard library only."""
+import ctypes
+import json
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+
+class Shim:
+    """The file through which a campaign talks to shim.c in the daemon."""
+    FIELDS = ('calls', 'kill_at', 'fail_at', 'fail_to', 'error', 'pretend')
+    SIZE = 8 * len(FIELDS) + 40
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, 'wb') as f:
+            f.write(bytes(self.SIZE))
+        with open(path, 'r+b') as f:
+            self.map = mmap.mmap(f.fileno(), self.SIZE)
+
+    def __getitem__(self, field):
+        return struct.unpack_from('<Q', self.map, 8 * self.FIELDS.index(field))[0]
+
+    def __setitem__(self, field, value):
+        struct.pack_into('<Q', self.map, 8 * self.FIELDS.index(field), value)
+
+    def last(self):
+        return self.map[8 * len(self.FIELDS):].rstrip(b'\0').decode()
+
+    def disarm(self):
+        for field in self.FIELDS:
+            self[field] = 0
+        self.map[8 * len(self.FIELDS):] = bytes(40)
+
+
+class NotReady(Exception):
+    pass
+
+
+class Cluster:
+    """Brokers 1 to n on real log directories below one scratch directory."""
+
+    def __init__(self, kafkafs, brokers=3, **settings):
+        self.kafkafs = kafkafs
+        self.w = tempfile.mkdtemp(prefix='kafkafs-fault.')
+        self.m, self.c, self.d = (os.path.join(self.w, x) for x in ('mnt', 'cluster', 'logs'))
+        self.daemon = None
+        self.ids = range(1, brokers + 1)
+        os.makedirs(self.m)
+        os.makedirs(self.c)
+        for b in self.ids:
+            os.makedirs(f'{self.d}/{b}')
+            keys = {'broker.id': b, 'log.dirs': f'{self.d}/{b}', 'listeners': f'PLAINTEXT://127.0.0.1:{9190 + b}',
+                    'auto.leader.rebalance.enable': 'false', **settings}
+            with open(f'{self.c}/server-{b}.properties', 'w') as f:
+                f.writelines(f'{k}={v}\n' for k, v in keys.items())
+
+    def start(self, shim=None, seconds=60):
+        """Mounts; raises NotReady if the daemon ends first, or does not get ready."""
+        env = dict(os.environ)
+        if shim:
+            env.update(KAFKAFS_SHIM=shim.path, LD_PRELOAD=os.environ['SHIM_LIBRARY'])
+        with open(f'{self.w}/daemon.log', 'a') as log:
+            self.daemon = subprocess.Popen([self.kafkafs, '-f', self.c, self.m], stdin=subprocess.DEVNULL, stdout=log,
+                                           stderr=log, env=env, start_new_session=True)
+        limit = time.monotonic() + seconds
+        while not os.path.exists(f'{self.m}/.state/controller/epoch'):
+            if self.daemon.poll() is not None:
+                status, self.daemon = self.daemon.returncode, None
+                raise NotReady(f'ended with {status}: {self.log_tail()}')
+            if time.monotonic() > limit:
+                raise NotReady(f'not ready after {seconds} s: {self.log_tail()}')
+            time.sleep(0.005)
+
+    def log_tail(self):
+        with open(f'{self.w}/daemon.log') as f:
+            return f.read()[-300:].strip()
+
+    def kill(self):
+        """kill -9 and waits for the end; the dead mount stays for the next start to deal with."""
+        self.daemon.kill()
+        self.daemon.wait()
+        self.daemon = None
+
+    def wait_dead(self, seconds=30):
+        """Waits for a daemon that is to die by itself; returns its status, None if it lives on."""
+        try:
+            status = self.daemon.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        self.daemon = None
+        return status
+
+    def stop(self):
+        """Unmounts; returns the daemon's exit status."""
+        subprocess.run(['umount', self.m], check=True)
+        status = self.daemon.wait(30)
+        self.daemon = None
+        return status
+
+    def settle(self):
+        with open(f'{self.m}/.state/settled') as f:
+            return f.read()
+
+    def remove(self):
+        if self.daemon:
+            self.kill()
+        subprocess.run(['umount', '-l', self.m], stderr=subprocess.DEVNULL, check=False)
+        shutil.rmtree(self.w)
+
+    def check_store(self):
+        """kafkafs --check, while nothing is mounted; returns what it says, empty if the store is good."""
+        r = subprocess.run([self.kafkafs, '--check', self.c], capture_output=True, text=True, check=False)
+        return '' if r.returncode == 0 else f'--check gave {r.returncode}: {r.stdout}{r.stderr}'
+
+    # ---- what is there ----
+
+    def path(self, *names):
+        return os.path.join(self.m, *names)
+
+    def topics(self):
+        return set(os.listdir(self.path('brokers/topics')))
+
+    def directories(self, topic):
+        """Directories of a topic's replicas in all log dirs, those being deleted included."""
+        found = []
+        for b in self.ids:
+            found += [f'{b}/{x}' for x in os.listdir(f'{self.d}/{b}') if x.rpartition('-')[0] == topic or x.startswith(topic + '-')]
+        return found
+
+    def topic_faults(self, topic, partitions, exists):
+        """What is wrong with a topic that should exist whole (partition -> replicas), or be gone everywhere."""
+        if not exists:
+            left = [x for x in ('brokers/topics', 'admin/delete_topics', 'config/topics')
+                    if os.path.lexists(self.path(x, topic))]
+            return [f'{topic} is left in {x}' for x in left + self.directories(topic)]
+        try:
+            with open(self.path('brokers/topics', topic, '.data')) as f:
+                have = json.load(f)['partitions']
+        except FileNotFoundError:
+            return [f'{topic} is lost']
+        faults = [] if have == {str(p): r for p, r in partitions.items()} else [f'{topic}: assignment {have}']
+        for p, replicas in partitions.items():
+            try:
+                with open(self.path('brokers/topics', topic, 'partitions', str(p), 'state')) as f:
+                    state = json.load(f)
+                if state['leader'] not in replicas:
+                    faults.append(f'{topic}-{p}: leader {state["leader"]} of {replicas}')
+            except FileNotFoundError:
+                faults.append(f'{topic}-{p}: no state')
+            faults += [f'{topic}-{p}: no directory on {b}' for b in replicas
+                       if not os.path.isdir(f'{self.d}/{b}/{topic}-{p}')]
+        return faults
+
+
+def write_once(path, data, flags=os.O_CREAT | os.O_TRUNC):
+    """One open, one write, one close, as `echo > path` does; any of them raises OSError."""
+    fd = os.open(path, os.O_WRONLY | flags, 0o644)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+
+
+def die_with_parent():
+    """In a child process: ends with its parent, so a campaign that is stopped leaves nothing behind."""
+    ctypes.CDLL(None).prctl(1, 9)
+
+
+def report(name, text, faults):
+    """One line of the table; returns the exit status."""
+    for fault in faults[:20]:
+        print(f'    {fault}')
+    print(f'{"FAIL" if faults else "pass"} {name}: {text}', flush=True)
+    return 1 if faults else 0
+
+
+def say(text):
+    print(f'    {text}', flush=True, file=sys.stderr)
