@@ -1,0 +1,71 @@
+#include "controller/cluster_files.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include "controller/broker/properties.h"
+
+#define FIRST_PORT 9092
+#define BROKERS_MAX 1000
+
+static gint compare_paths(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int fail(int err, char **ret_why, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static int fail(int err, char **ret_why, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    *ret_why = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    return -err;
+}
+
+int cluster_files_list(const char *dir, GPtrArray **ret, char **ret_why)
+{
+    errno = 0;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GDir) d = g_dir_open(dir, 0, &error);
+    if (!d)
+        return fail(errno ? errno : EIO, ret_why, "%s", error->message);
+    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
+    const char *name;
+    while ((name = g_dir_read_name(d)))
+        if (g_str_has_suffix(name, ".properties"))
+            g_ptr_array_add(files, g_build_filename(dir, name, NULL));
+    g_ptr_array_sort(files, compare_paths);
+    *ret = files;
+    return 0;
+}
+
+int cluster_files_write(const char *dir, int n, char **ret_why)
+{
+    if (n < 1 || n > BROKERS_MAX)
+        return fail(EINVAL, ret_why, "--brokers=%d: a number from 1 to %d is needed", n, BROKERS_MAX);
+    for (int id = 1; id <= n; id++) {
+        g_autofree char *file = g_strdup_printf("%s/server-%d.properties", dir, id);
+        g_autofree char *text =
+                g_strdup_printf("broker.id=%d\nlisteners=PLAINTEXT://localhost:%d\nlog.dirs=%s/broker-%d\n", id,
+                        FIRST_PORT + id - 1, dir, id);
+        g_autoptr(GError) error = NULL;
+        errno = 0;
+        if (!g_file_set_contents_full(file, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
+            return fail(errno ? errno : EIO, ret_why, "%s", error->message);
+    }
+    return 0;
+}
+
+int32_t cluster_files_guess_id(const char *file)
+{
+    g_autofree char *text = NULL, *why = NULL;
+    gsize len;
+    g_autoptr(GHashTable) values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    if (!g_file_get_contents(file, &text, &len, NULL) || properties_parse(text, len, values, &why) != 0)
+        return -1;
+    const char *id = g_hash_table_lookup(values, "broker.id");
+    gint64 value;
+    return id && g_ascii_string_to_signed(id, 10, 0, INT32_MAX, &value, NULL) ? (int32_t)value : -1;
+}
