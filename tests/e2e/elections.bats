@@ -1,0 +1,94 @@
+# Elections of partition leaders: preferred, automatic, unclean.
+load ../lib/mount
+
+E() { echo "$M/admin/preferred_replica_election"; }
+
+@test "preferred election moves the leader back, and the request goes" {
+    topic t '{"0":[2,1],"1":[1,2]}'
+    settle
+    kill_broker 2
+    start_broker 2
+    is "$(leader t 0)" 1
+    put_line "$(E)" '{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"ghost","partition":0}]}'
+    settle
+    is "$(leader t 0)" 2
+    is "$(leader t 1)" 1
+    [ ! -e "$(E)" ]
+    grep -q ghost "$M/.state/errors"
+}
+
+@test "the preferred replica is out of sync: nothing changes, the request goes" {
+    topic t '{"0":[2,1]}'
+    settle
+    kill_broker 2
+    state=$(cat "$M/brokers/topics/t/partitions/0/state")
+    put_line "$(E)" '{"version":1,"partitions":[{"topic":"t","partition":0}]}'
+    settle
+    is "$(cat "$M/brokers/topics/t/partitions/0/state")" "$state"
+    [ ! -e "$(E)" ]
+}
+
+@test "automatic rebalance" {
+    stop_kafkafs
+    for b in 1 2 3; do
+        sed -i s/auto.leader.rebalance.enable=false/auto.leader.rebalance.enable=true/ "$C/server-$b.properties"
+        echo leader.imbalance.check.interval.seconds=1 >>"$C/server-$b.properties"
+    done
+    start_kafkafs
+    topic t '{"0":[2,1]}'
+    settle
+    kill_broker 2
+    start_broker 2
+    # the first run comes 5 s after the election of the controller
+    for _ in {1..200}; do
+        [ "$(leader t 0)" = 2 ] && break
+        sleep 0.1
+    done
+    is "$(leader t 0)" 2
+}
+
+@test "unclean election, switched on for a topic, takes effect at once" {
+    topic t '{"0":[1,2]}'
+    settle
+    kill_broker 2
+    kill_broker 1
+    start_broker 2
+    is "$(leader t 0)" -1
+    put_line "$M/config/topics/t" '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
+    put_line "$M/config/changes/config_change_" '{"version":2,"entity_path":"topics/t"}'
+    settle
+    is "$(leader t 0)" 2
+    is "$(isr t 0)" 2
+}
+
+@test "a state written by hand is taken up" {
+    topic t '{"0":[1,2]}'
+    settle
+    S=$M/brokers/topics/t/partitions/0/state
+    jq -c '.leader = 2 | .leader_epoch += 1' "$S" >"$W/state"
+    cat "$W/state" >"$S"
+    settle
+    for b in 1 2 3; do
+        is "$(field "$M/.state/brokers/$b/metadata/t/0" .leader)" "$(leader t 0)" "leader in the cache of $b"
+    done
+    rm "$S"
+    settle
+    rm "$M/controller"
+    settle
+    [ "$(leader t 0)" != -1 ]
+}
+
+@test "the last log dir of a leader fails: a new leader, by way of the notification" {
+    topic t '{"0":[2,1],"1":[2]}'
+    settle
+    mv "$D/2" "$D/away"
+    settle
+    is "$(leader t 0)" 1
+    is "$(leader t 1)" -1
+    is "$(ls "$M/log_dir_event_notification")" ""
+    grep -Eqi '^[a-z_]*offline_?partitions_?count[^ ]* 1(\.0)?$' "$M/.state/metrics"
+    mv "$D/away" "$D/2"
+    start_broker 2
+    is "$(leader t 1)" 2
+    grep -Eqi '^[a-z_]*offline_?partitions_?count[^ ]* 0(\.0)?$' "$M/.state/metrics"
+}

@@ -1,0 +1,97 @@
+# Moving replicas: /admin/reassign_partitions.
+load ../lib/mount
+
+R() { echo "$M/admin/reassign_partitions"; }
+# reassign "TOPIC PARTITION REPLICAS"...
+reassign() {
+    local entry topic partition replicas list=
+    for entry; do
+        read -r topic partition replicas <<<"$entry"
+        list+="${list:+,}{\"topic\":\"$topic\",\"partition\":$partition,\"replicas\":[$replicas]}"
+    done
+    put_line "$(R)" "{\"version\":1,\"partitions\":[$list]}"
+}
+
+@test "a replica moves: new directory, new leader, old directory gone, the request too" {
+    topic t '{"0":[1,2]}'
+    settle
+    epoch=$(leader_epoch t 0)
+    reassign "t 0 3,2"
+    settle
+    is "$(assigned t 0)" 3,2
+    is "$(in_sync t 0)" 2,3
+    [[ $(leader t 0) =~ ^[23]$ ]]
+    [ "$(leader_epoch t 0)" -gt "$epoch" ]
+    is "$(replicas_on_disk t)" "2/t-0 3/t-0"
+    is "$(field "$M/brokers/topics/t/.data" '.adding_replicas, .removing_replicas | length' | xargs)" "0 0"
+    [ ! -e "$(R)" ]
+}
+
+@test "several at once, the order of replicas is kept" {
+    topic t '{"0":[1],"1":[2,3],"2":[3]}'
+    topic u '{"0":[1,2,3]}'
+    settle
+    reassign "t 0 3,1,2" "t 1 3,2" "u 0 2"
+    settle
+    is "$(assigned t 0) $(assigned t 1) $(assigned t 2) $(assigned u 0)" "3,1,2 3,2 3 2"
+    is "$(replicas_on_disk u)" 2/u-0
+    is "$(leader u 0)" 2
+}
+
+@test "a broker that is down is waited for, across a new controller; progress is shown" {
+    topic t '{"0":[1,2]}'
+    settle
+    kill_broker 3
+    reassign "t 0 3,2"
+    settle
+    [ -e "$(R)" ]
+    [[ $(leader t 0) =~ ^[12]$ ]]
+    is "$(replicas_on_disk t)" "1/t-0 2/t-0"
+    is "$(cat "$M/.state/topics/t/0/adding")" 3
+    is "$(cat "$M/.state/topics/t/0/removing")" 1
+    rm "$M/controller"
+    settle
+    is "$(field "$M/brokers/topics/t/.data" '.adding_replicas["0"]')" 3
+    start_broker 3
+    is "$(assigned t 0)" 3,2
+    is "$(replicas_on_disk t)" "2/t-0 3/t-0"
+    [ ! -e "$(R)" ]
+}
+
+@test "written again, it replaces the request; the first place can be had back" {
+    topic t '{"0":[1,2]}'
+    settle
+    reassign "t 0 99,2"
+    settle
+    [[ $(leader t 0) =~ ^[12]$ ]]
+    reassign "t 0 1,2"
+    settle
+    is "$(assigned t 0)" 1,2
+    is "$(in_sync t 0)" 1,2
+    [ ! -e "$(R)" ]
+}
+
+@test "each bad entry is said and left out, the good ones go on" {
+    topic t '{"0":[1]}'
+    settle
+    reassign "ghost 0 1" "t 7 2" "t 0 2"
+    settle
+    is "$(assigned t 0)" 2
+    grep -q ghost "$M/.state/errors"
+    grep -q 't-7' "$M/.state/errors"
+    [ ! -e "$(R)" ]
+    for replicas in '' 1,1 -1; do run ! reassign "t 0 $replicas"; done
+    is "$(assigned t 0)" 2
+}
+
+@test "kafkafs is killed while a move waits: it goes on after the next mount" {
+    topic t '{"0":[1,2]}'
+    settle
+    kill_broker 3
+    reassign "t 0 3,2"
+    settle
+    kill_kafkafs
+    start_kafkafs
+    is "$(assigned t 0)" 3,2
+    is "$(replicas_on_disk t)" "2/t-0 3/t-0"
+}
