@@ -37,6 +37,8 @@ enum disk_work {
 struct log_task {
     struct topic_ref *topic; /* owned reference; its id is "" if unknown */
     int32_t partition;
+    bool future;    /* DISK_DELETE: the `-future` directory of that replica, not its current one */
+    uint32_t index; /* the broker's own */
     /* result: 0 or -errno. An error of one task says nothing about the others unless the batch has `failed`. */
     int err;
 };
@@ -44,13 +46,13 @@ struct disk_batch {
     enum disk_work work;
     int dir;       /* index of the log dir */
     GArray *tasks; /* struct log_task */
-    void *owner;   /* the broker's own; not for the environment */
     /* result: why the whole log dir has failed (an IOException in Kafka's words), or NULL; owned. Tasks that were not
      * done have an error. */
     char *failed;
 };
 struct disk_batch *disk_batch_new(enum disk_work work, int dir);
-void disk_batch_add(struct disk_batch *b, struct topic_ref *topic, int32_t partition); /* takes a reference */
+/* Takes a reference to the topic. The task is good until the next one is added. */
+struct log_task *disk_batch_add(struct disk_batch *b, struct topic_ref *topic, int32_t partition);
 void disk_batch_free(struct disk_batch *b);
 
 /* ---- a follower's fetch: "I have applied this leader epoch and follow you". No data moves. ---- */
@@ -68,7 +70,6 @@ void fetch_request_free(struct fetch_request *f);
 enum broker_timer {
     BROKER_TIMER_ALTER_PARTITION,     /* retry after an error of the whole request */
     BROKER_TIMER_FETCH,               /* followers that are out of sync fetch again */
-    BROKER_TIMER_ISR_NOTIFICATION,    /* IBP < 2.7: batched /isr_change_notification */
     BROKER_TIMER_CONTROLLED_SHUTDOWN, /* next attempt */
     BROKER_TIMER_N,
 };
@@ -86,7 +87,7 @@ struct broker_env {
     /* To the broker `leader`, if it runs: broker_fetch() there. Takes the request over. */
     void (*fetch)(void *ctx, int32_t leader, struct fetch_request *request, gen_t gen);
     /* The tree: reads what is durable (ZOK or ZNONODE); runs a transaction, taken over, that comes back in
-     * broker_txn_done(). The environment sets session, origin and generation, not `arg`. */
+     * broker_txn_done(). The environment sets session, origin, generation, `done` and `arg`. */
     int (*get)(void *ctx, const char *path, struct bytes **ret_data, struct zstat *ret_stat);
     void (*submit)(void *ctx, struct txn *txn, gen_t gen);
     void (*timer)(void *ctx, enum broker_timer timer, int64_t delay_ms); /* (re)arms -> broker_timer(); < 0 disarms */
@@ -115,6 +116,9 @@ void broker_free(struct broker *b); /* drops everything; what is outstanding mus
  * another log dir has that replica too (then `*ret_other` is its index). */
 int broker_log_found(struct broker *b, int dir, const char *topic, int32_t partition, const char *topic_id, bool torn,
         int *ret_other);
+/* A `-future` directory (a replica that was being moved to this dir): it counts when a dir is chosen, and goes when its
+ * replica is deleted. */
+void broker_future_found(struct broker *b, int dir, const char *topic, int32_t partition);
 /* All log dirs are loaded. Directories of a topic that the tree knows under another id are set aside; then requests are
  * handled. */
 void broker_loaded(struct broker *b, gen_t gen);

@@ -14,6 +14,8 @@ void metadata_cache_free(struct metadata_cache *c);
 void metadata_cache_update(struct metadata_cache *c, const struct control_request *update);
 
 bool metadata_cache_has_broker(const struct metadata_cache *c, int32_t broker_id);
+/* Ids of the live brokers; owned by the caller. */
+GArray *metadata_cache_brokers(const struct metadata_cache *c);
 /* Borrowed; NULL if unknown. */
 const struct partition_state *metadata_cache_partition(
         const struct metadata_cache *c, const char *topic, int32_t partition);

@@ -26,6 +26,7 @@ struct broker_config {
     bool broker_id_generation_enable;
     int ibp_major, ibp_minor; /* inter.broker.protocol.version, 3.9 if unset */
     int ibp_iv;               /* the IVn suffix; INT_MAX without one (the last of that release) */
+                              /* before 1.0 the minor is 100 * x + y of 0.x.y: 0.10.2 is major 0, minor 1002 */
     GHashTable *values;       /* every key of the file -> value, trimmed (char* -> char*) */
 };
 

@@ -1,0 +1,473 @@
+/*
+ * In-sync sets, kept up by the leader (kafka.cluster.Partition.maybeExpandIsr, AlterPartitionManager).
+ *
+ * No data moves here, so a follower that has applied the leader's epoch has caught up. The leader proposes it to the
+ * controller with AlterPartition; before inter.broker.protocol.version 2.7-IV2 it writes the state itself
+ * (isr_write.c). Sets only grow here: what makes them smaller, a dead broker or a failed log dir, is seen by the
+ * controller.
+ */
+#include "controller/broker/isr.h"
+#include <string.h>
+
+#define RETRY_BACKOFF_MS 50
+#define REQUEST_TIMEOUT_MS 30000
+
+/* A fetch for a leader epoch that this broker does not have yet: its own LeaderAndIsr is on the way. */
+struct early_fetch {
+    struct isr_follower follower;
+    int32_t leader_epoch;
+};
+
+static void early_free(gpointer p)
+{
+    g_array_unref(p);
+}
+
+void isr_init(struct broker *b)
+{
+    g_queue_init(&b->isr.waiting);
+    g_queue_init(&b->isr.queued);
+    g_queue_init(&b->isr.proposed);
+    b->isr.early = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, early_free);
+    b->isr.changed = isr_changed_new();
+}
+
+/* ---- one leader's upkeep ---- */
+
+static GQueue *queue_of(struct broker *b, const struct isr_upkeep *u)
+{
+    switch (u->state) {
+    case UPKEEP_WAITING:
+        return &b->isr.waiting;
+    case UPKEEP_QUEUED:
+        return &b->isr.queued;
+    default:
+        return &b->isr.proposed;
+    }
+}
+
+static void set_state(struct broker *b, struct isr_upkeep *u, enum upkeep_state state)
+{
+    g_queue_unlink(queue_of(b, u), &u->link);
+    u->state = state;
+    g_queue_push_tail_link(queue_of(b, u), &u->link);
+}
+
+static void release_cause(struct broker *b, struct isr_upkeep *u)
+{
+    if (u->held)
+        b->env->release(b->env->ctx, u->gen);
+    u->held = false;
+}
+
+static void drop_proposal(struct isr_upkeep *u)
+{
+    u->new_isr = broker_ids_unref(u->new_isr);
+    g_clear_pointer(&u->new_isr_epochs, g_free);
+}
+
+static void free_upkeep(struct broker *b, struct replica *r)
+{
+    struct isr_upkeep *u = r->upkeep;
+
+    if (!u)
+        return;
+    g_queue_unlink(queue_of(b, u), &u->link);
+    release_cause(b, u);
+    drop_proposal(u);
+    g_array_unref(u->followers);
+    g_free(u);
+    r->upkeep = NULL;
+}
+
+void isr_drop(struct broker *b, struct replica *r)
+{
+    free_upkeep(b, r);
+    r->isr = broker_ids_unref(r->isr);
+}
+
+void isr_clear(struct broker *b)
+{
+    GQueue *all[] = {&b->isr.waiting, &b->isr.queued, &b->isr.proposed};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
+        while (!g_queue_is_empty(all[i]))
+            free_upkeep(b, g_queue_peek_head(all[i]));
+    g_hash_table_unref(b->isr.early);
+    isr_changed_free(b->isr.changed);
+}
+
+static bool any_follower_alive(const struct broker *b, const struct isr_upkeep *u)
+{
+    for (guint i = 0; i < u->followers->len; i++)
+        if (metadata_cache_has_broker(b->metadata, g_array_index(u->followers, struct isr_follower, i).id))
+            return true;
+    return false;
+}
+
+/* Queues the replica if there is somebody to propose. */
+static void consider(struct broker *b, struct replica *r, gen_t gen)
+{
+    struct isr_upkeep *u = r->upkeep;
+
+    if (u->state != UPKEEP_WAITING || !any_follower_alive(b, u))
+        return;
+    u->gen = gen;
+    u->held = true;
+    b->env->hold(b->env->ctx, gen);
+    set_state(b, u, UPKEEP_QUEUED);
+}
+
+static void add_follower(struct broker *b, struct replica *r, const struct isr_follower *f, gen_t gen)
+{
+    struct isr_upkeep *u = r->upkeep;
+
+    if (broker_ids_contain(r->isr, f->id) || !broker_ids_contain(r->state->replicas, f->id))
+        return;
+    if (!u) {
+        u = r->upkeep = g_new0(struct isr_upkeep, 1);
+        u->link.data = r;
+        u->followers = g_array_new(FALSE, FALSE, sizeof(struct isr_follower));
+        g_queue_push_tail_link(&b->isr.waiting, &u->link);
+    }
+    for (guint i = 0; i < u->followers->len; i++)
+        if (g_array_index(u->followers, struct isr_follower, i).id == f->id)
+            g_array_remove_index(u->followers, i--);
+    g_array_append_val(u->followers, *f);
+    consider(b, r, gen);
+}
+
+void isr_committed(struct broker *b, struct replica *r, struct broker_ids *isr, int32_t partition_epoch, gen_t gen)
+{
+    struct isr_upkeep *u = r->upkeep;
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    broker_ids_ref(isr);
+    broker_ids_unref(r->isr);
+    r->isr = isr;
+    r->partition_epoch = partition_epoch;
+    for (uint32_t i = 0; i < isr->n; i++)
+        g_string_append_printf(text, "%s%d", i ? "," : "", isr->id[i]);
+    b->env->event(b->env->ctx, "broker %d %s-%d isr %s", b->id, r->topic->name, r->partition, text->str);
+    for (guint i = 0; i < u->followers->len; i++)
+        if (broker_ids_contain(isr, g_array_index(u->followers, struct isr_follower, i).id))
+            g_array_remove_index(u->followers, i--);
+    if (u->followers->len == 0) {
+        free_upkeep(b, r);
+        return;
+    }
+    isr_refused(b, r);
+    consider(b, r, gen);
+}
+
+void isr_refused(struct broker *b, struct replica *r)
+{
+    release_cause(b, r->upkeep);
+    drop_proposal(r->upkeep);
+    set_state(b, r->upkeep, UPKEEP_WAITING);
+}
+
+/* ---- fetches ---- */
+
+static void remember_early(struct broker *b, const struct fetch_partition *p, const struct isr_follower *f)
+{
+    g_autofree char *key = g_strdup_printf("%s-%d", p->topic->name, p->partition);
+    GArray *list = g_hash_table_lookup(b->isr.early, key);
+    struct early_fetch e = {.follower = *f, .leader_epoch = p->leader_epoch};
+
+    if (!list) {
+        list = g_array_new(FALSE, FALSE, sizeof(struct early_fetch));
+        g_hash_table_insert(b->isr.early, g_steal_pointer(&key), list);
+    }
+    for (guint i = 0; i < list->len; i++)
+        if (g_array_index(list, struct early_fetch, i).follower.id == f->id)
+            g_array_remove_index(list, i--);
+    g_array_append_val(list, e);
+}
+
+void broker_fetch(struct broker *b, const struct fetch_request *request, gen_t gen)
+{
+    struct isr_follower f = {.id = request->replica_id, .epoch = request->replica_epoch};
+
+    for (guint i = 0; i < request->partitions->len; i++) {
+        const struct fetch_partition *p = &g_array_index(request->partitions, struct fetch_partition, i);
+        struct replica *r = replica_manager_find(&b->rm, p->topic->name, p->partition);
+        if (r && r->role == REPLICA_LEADER && r->leader_epoch == p->leader_epoch)
+            add_follower(b, r, &f, gen);
+        else if (!r || r->leader_epoch < p->leader_epoch)
+            remember_early(b, p, &f);
+    }
+    isr_flush(b, gen);
+}
+
+void isr_became_leader(struct broker *b, struct replica *r, gen_t gen)
+{
+    if (g_hash_table_size(b->isr.early) == 0)
+        return;
+    g_autofree char *key = broker_log_name(r);
+    GArray *list = g_hash_table_lookup(b->isr.early, key);
+    if (!list)
+        return;
+    for (guint i = 0; i < list->len; i++) {
+        const struct early_fetch *e = &g_array_index(list, struct early_fetch, i);
+        if (e->leader_epoch == r->leader_epoch)
+            add_follower(b, r, &e->follower, gen);
+    }
+    g_hash_table_remove(b->isr.early, key);
+}
+
+void isr_forget_early(struct broker *b, const struct partition_state *s)
+{
+    if (g_hash_table_size(b->isr.early) == 0 || s->leader == b->id)
+        return;
+    g_autofree char *key = g_strdup_printf("%s-%d", s->topic->name, s->partition);
+    GArray *list = g_hash_table_lookup(b->isr.early, key);
+    if (!list)
+        return;
+    for (guint i = 0; i < list->len; i++)
+        if (s->leader == LEADER_DURING_DELETE ||
+                g_array_index(list, struct early_fetch, i).leader_epoch <= s->leader_epoch)
+            g_array_remove_index(list, i--);
+    if (list->len == 0)
+        g_hash_table_remove(b->isr.early, key);
+}
+
+/* ---- live brokers ---- */
+
+static void forget_follower(struct broker *b, struct replica *r, int32_t id)
+{
+    struct isr_upkeep *u = r->upkeep;
+
+    for (guint i = 0; i < u->followers->len; i++)
+        if (g_array_index(u->followers, struct isr_follower, i).id == id)
+            g_array_remove_index(u->followers, i--);
+    if (u->followers->len == 0)
+        free_upkeep(b, r);
+}
+
+void isr_broker_left(struct broker *b, int32_t id)
+{
+    GQueue *lists[] = {&b->isr.waiting, &b->isr.queued};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        for (GList *l = lists[i]->head, *next; l; l = next) {
+            next = l->next;
+            forget_follower(b, l->data, id);
+        }
+    }
+}
+
+void isr_brokers_changed(struct broker *b, gen_t gen)
+{
+    for (GList *l = b->isr.waiting.head, *next; l; l = next) {
+        next = l->next;
+        consider(b, l->data, gen);
+    }
+}
+
+/* ---- proposals ---- */
+
+/* The set that is asked for: the held one and every follower that is alive. One that was sent without an answer is
+ * asked for again as it was, so that the controller can see that it has been done. False: nobody is alive any more. */
+static bool make_proposal(const struct broker *b, const struct replica *r)
+{
+    struct isr_upkeep *u = r->upkeep;
+    g_autofree int32_t *ids = NULL;
+    uint32_t n = r->isr->n;
+
+    if (u->new_isr)
+        return true;
+    ids = g_new(int32_t, n + u->followers->len);
+    int64_t *epochs = g_new(int64_t, n + u->followers->len);
+    for (uint32_t i = 0; i < n; i++) {
+        ids[i] = r->isr->id[i];
+        epochs[i] = ids[i] == b->id ? b->epoch : -1;
+    }
+    for (guint i = 0; i < u->followers->len; i++) {
+        const struct isr_follower *f = &g_array_index(u->followers, struct isr_follower, i);
+        if (!metadata_cache_has_broker(b->metadata, f->id))
+            continue;
+        ids[n] = f->id;
+        epochs[n++] = f->epoch;
+    }
+    if (n == r->isr->n) {
+        g_free(epochs);
+        return false;
+    }
+    u->new_isr = broker_ids_new(ids, n);
+    u->new_isr_epochs = epochs;
+    return true;
+}
+
+static void fill_alter_partition(struct alter_partition *p, const struct replica *r)
+{
+    const struct isr_upkeep *u = r->upkeep;
+
+    p->topic = topic_ref_ref(r->topic);
+    p->partition = r->partition;
+    p->leader_epoch = r->leader_epoch;
+    p->partition_epoch = r->partition_epoch;
+    p->new_isr = broker_ids_ref(u->new_isr);
+    p->new_isr_epochs = g_memdup2(u->new_isr_epochs, u->new_isr->n * sizeof *u->new_isr_epochs);
+}
+
+/* One request with all that is queued, of the oldest cause among them. */
+static void send_alter_partition(struct broker *b, gen_t gen)
+{
+    struct broker_request *request = g_new0(struct broker_request, 1);
+    struct replica *r;
+
+    request->api = API_ALTER_PARTITION;
+    request->broker_id = b->id;
+    request->broker_epoch = b->epoch;
+    request->partitions = g_new0(struct alter_partition, b->isr.queued.length);
+    for (GList *l = b->isr.queued.head; l; l = l->next) {
+        const struct isr_upkeep *u = ((struct replica *)l->data)->upkeep;
+        if (u->held)
+            gen = MIN(gen, u->gen);
+    }
+    b->isr.in_flight = request;
+    b->isr.in_flight_controller_epoch = b->controller_epoch;
+    while ((r = g_queue_peek_head(&b->isr.queued))) {
+        fill_alter_partition(&request->partitions[request->n_partitions++], r);
+        set_state(b, r->upkeep, UPKEEP_PROPOSED);
+    }
+    b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, REQUEST_TIMEOUT_MS);
+    b->env->ask_controller(b->env->ctx, b->controller_id, request, gen);
+    for (GList *l = b->isr.proposed.head; l; l = l->next)
+        release_cause(b, ((struct replica *)l->data)->upkeep);
+}
+
+void isr_flush(struct broker *b, gen_t gen)
+{
+    for (GList *l = b->isr.queued.head, *next; l; l = next) {
+        next = l->next;
+        if (!make_proposal(b, l->data))
+            isr_refused(b, l->data);
+    }
+    if (g_queue_is_empty(&b->isr.queued))
+        return;
+    if (!isr_by_request(b))
+        isr_write_queued(b, gen);
+    else if (!b->isr.in_flight && !b->isr.parked && b->controller_id >= 0)
+        send_alter_partition(b, gen);
+}
+
+struct replica *isr_next_queued(struct broker *b)
+{
+    struct replica *r = g_queue_peek_head(&b->isr.queued);
+
+    if (r)
+        set_state(b, r->upkeep, UPKEEP_PROPOSED);
+    return r;
+}
+
+void isr_release_cause(struct broker *b, struct replica *r)
+{
+    release_cause(b, r->upkeep);
+}
+
+/* ---- answers ---- */
+
+struct replica *isr_find_proposed(struct broker *b, const char *topic, int32_t partition, int32_t leader_epoch)
+{
+    struct replica *r = replica_manager_find(&b->rm, topic, partition);
+
+    return r && r->role == REPLICA_LEADER && r->leader_epoch == leader_epoch && r->upkeep &&
+                           r->upkeep->state == UPKEEP_PROPOSED
+                   ? r
+                   : NULL;
+}
+
+/* Nothing is known about the proposals in flight: they are sent again, by the timer or as soon as a controller is heard
+ * of. Meanwhile nobody waits for them. */
+static void propose_again(struct broker *b)
+{
+    struct replica *r;
+
+    while ((r = g_queue_peek_head(&b->isr.proposed)))
+        set_state(b, r->upkeep, UPKEEP_QUEUED);
+    b->isr.in_flight = NULL;
+}
+
+static void park(struct broker *b)
+{
+    for (GList *l = b->isr.queued.head; l; l = l->next)
+        release_cause(b, ((struct replica *)l->data)->upkeep);
+    b->isr.parked = true;
+    b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, RETRY_BACKOFF_MS);
+}
+
+/* Kafka gives up on these until the next LeaderAndIsr or fetch; every other error is tried again. */
+static bool is_final(enum kafka_error error)
+{
+    switch (error) {
+    case KERR_OPERATION_NOT_ATTEMPTED:
+    case KERR_INELIGIBLE_REPLICA:
+    case KERR_UNKNOWN_TOPIC_OR_PARTITION:
+    case KERR_UNKNOWN_TOPIC_ID:
+    case KERR_FENCED_LEADER_EPOCH:
+    case KERR_INVALID_UPDATE_VERSION:
+    case KERR_INVALID_REQUEST:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool partition_answered(struct broker *b, const struct alter_partition *p, gen_t gen)
+{
+    struct replica *r = isr_find_proposed(b, p->topic->name, p->partition, p->leader_epoch);
+
+    if (!r)
+        return true;
+    if (p->error == KERR_NONE) {
+        isr_committed(b, r, p->result_isr ? p->result_isr : p->new_isr, p->result_partition_epoch, gen);
+        return true;
+    }
+    b->env->event(b->env->ctx, "broker %d %s-%d isr change refused: %s", b->id, r->topic->name, r->partition,
+            kafka_error_name(p->error));
+    if (is_final(p->error)) {
+        isr_refused(b, r);
+        return true;
+    }
+    set_state(b, r->upkeep, UPKEEP_QUEUED);
+    return false;
+}
+
+void isr_answered(struct broker *b, struct broker_request *request, gen_t gen)
+{
+    bool all = true;
+
+    if (request != b->isr.in_flight)
+        return; /* given up before */
+    b->isr.in_flight = NULL;
+    b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, -1);
+    if (request->error != KERR_NONE) {
+        propose_again(b);
+        all = false;
+    }
+    for (size_t i = 0; request->error == KERR_NONE && i < request->n_partitions; i++)
+        all = partition_answered(b, &request->partitions[i], gen) && all;
+    if (!all)
+        park(b);
+    isr_flush(b, gen);
+}
+
+void isr_retry(struct broker *b, gen_t gen)
+{
+    if (b->isr.in_flight) /* its answer is lost */
+        propose_again(b);
+    b->isr.parked = false;
+    isr_flush(b, gen);
+}
+
+void isr_controller_heard(struct broker *b, gen_t gen)
+{
+    if (b->isr.in_flight && b->controller_epoch > b->isr.in_flight_controller_epoch)
+        propose_again(b); /* whoever was asked is the controller no more */
+    if (b->isr.parked)
+        b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, -1);
+    b->isr.parked = false;
+    isr_flush(b, gen);
+}

@@ -1,0 +1,9 @@
+#pragma once
+/* Kafka's listener lists (kafka.cluster.EndPoint, CoreUtils.listenerListToEndPoints). Pure. */
+#include "controller/requests.h"
+
+/* `NAME://host:port,...`; `protocol_map`: `NAME:PROTOCOL,...` or NULL for Kafka's default. Names are upper-cased. An
+ * empty host becomes `default_host`. 0 or -EINVAL with the reason. */
+int listeners_parse(const char *list, const char *protocol_map, const char *default_host, struct broker_endpoint **ret,
+        size_t *ret_n, char **ret_why);
+void listeners_free(struct broker_endpoint *endpoints, size_t n);
