@@ -32,8 +32,12 @@ struct config_manager *config_manager_new(
 void config_manager_free(struct config_manager *m);
 /* Start of the broker, in Kafka's order: dynamic broker configuration, then all entities and all notifications. */
 void config_manager_startup(struct config_manager *m);
-/* Children of /config/changes have changed: one pass (process new ones in order, then purge). */
+/* Children of /config/changes have changed: one pass (process new ones in order, then purge). Lists all children, so it
+ * is for a start and after a gap; a deletion alone needs no pass. */
 void config_manager_changes(struct config_manager *m);
+/* The feed made the child `name` of /config/changes: the same as a pass that finds just that one new, without listing.
+ */
+void config_manager_change_created(struct config_manager *m, const char *name);
 /* A replica of the topic is being created here: its configuration is read now (LogManager.getOrCreateLog); the last
  * replica went: it is forgotten, and so is its throttle. */
 void config_manager_topic_created(struct config_manager *m, const char *topic);
@@ -60,5 +64,8 @@ char *config_manager_topic_value(struct config_manager *m, const char *topic, co
 int config_entity_validate(const char *kind, const char *entity, GHashTable *config, char **ret_why);
 /* One key alone; used for `key=value` lines. */
 int config_value_validate(const char *kind, const char *entity, const char *key, const char *value, char **ret_why);
-/* Does the value of this key have to stay hidden (PASSWORD type)? */
+/* A properties file's values (char* -> char*) against type and valid range of every key Kafka knows: 0, or EINVAL with
+ * the first reason; such a broker does not start. */
+int config_static_validate(GHashTable *values, char **ret_why);
+/* Does the value of this key have to stay hidden (PASSWORD type, SCRAM credentials)? */
 bool config_key_is_secret(const char *kind, const char *key);

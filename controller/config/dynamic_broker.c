@@ -1,0 +1,337 @@
+#include <errno.h>
+#include <string.h>
+#include "controller/config/dynamic_broker.h"
+#include "controller/config/value.h"
+
+/* Kept apart, since DescribeConfigs names the source by what is declared even where the running broker refused it. */
+struct level {
+    GHashTable *declared; /* key -> value as written: what the entity says, without what can never be */
+    GHashTable *in_force; /* the same, but for changes that were taken back */
+};
+
+struct dynamic_broker {
+    const struct broker_config *config;
+    struct level levels[N_BROKER_LEVELS];
+};
+
+static GHashTable *new_map(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+}
+
+struct dynamic_broker *dynamic_broker_new(const struct broker_config *config)
+{
+    struct dynamic_broker *b = g_new0(struct dynamic_broker, 1);
+    b->config = config;
+    for (size_t i = 0; i < N_BROKER_LEVELS; i++)
+        b->levels[i] = (struct level){.declared = new_map(), .in_force = new_map()};
+    return b;
+}
+
+void dynamic_broker_free(struct dynamic_broker *b)
+{
+    if (!b)
+        return;
+    for (size_t i = 0; i < N_BROKER_LEVELS; i++) {
+        g_hash_table_unref(b->levels[i].declared);
+        g_hash_table_unref(b->levels[i].in_force);
+    }
+    g_free(b);
+}
+
+GHashTable *dynamic_broker_level(const struct dynamic_broker *b, enum broker_level level)
+{
+    return b->levels[level].in_force;
+}
+
+/* ---- reading ---- */
+
+/* The text that wins, borrowed; NULL: none is set. A dynamic value of a key also takes away what lower levels say by
+ * its other names, so that the new value and not an old `log.retention.hours` counts (overrideProps). */
+static const char *winning_text(const struct dynamic_broker *b, const char *key, const struct config_def *def)
+{
+    const char *text = NULL;
+    for (int level = N_BROKER_LEVELS - 1; level >= 0 && !text; level--) {
+        text = g_hash_table_lookup(b->levels[level].in_force, key);
+        if (!text && def && def->replaced_by && g_hash_table_contains(b->levels[level].in_force, def->replaced_by))
+            return NULL;
+    }
+    return text ? text : g_hash_table_lookup(b->config->values, key);
+}
+
+char *dynamic_broker_value(const struct dynamic_broker *b, const char *key)
+{
+    const struct config_def *def = config_def_broker(key);
+    const char *text = winning_text(b, key, def);
+    char *value = NULL;
+    if (!def)
+        return g_strdup(text);
+    if (text && config_value_parse(def, text, &value, NULL) == 0)
+        return value;
+    if (config_listener_key(key) && !config_def_find(&config_table_broker, key))
+        return NULL;                                     /* without the prefix it is another key */
+    if (strcmp(key, "log.segment.delete.delay.ms") == 0) /* this product's own default */
+        return g_strdup_printf("%" G_GINT64_FORMAT, b->config->file_delete_delay_ms);
+    return g_strdup(def->value);
+}
+
+const char *dynamic_broker_source(const struct dynamic_broker *b, const char *key)
+{
+    if (g_hash_table_contains(b->levels[LEVEL_BROKER].declared, key))
+        return "DYNAMIC_BROKER_CONFIG";
+    if (g_hash_table_contains(b->levels[LEVEL_DEFAULT].declared, key))
+        return "DYNAMIC_DEFAULT_BROKER_CONFIG";
+    return g_hash_table_contains(b->config->values, key) ? "STATIC_BROKER_CONFIG" : "DEFAULT_CONFIG";
+}
+
+bool dynamic_broker_has_key(const struct dynamic_broker *b, const char *key)
+{
+    return config_def_find(&config_table_broker, key) || config_def_find(&config_table_quota_broker, key) ||
+           winning_text(b, key, NULL);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_keys(GHashTable *set, GHashTable *from)
+{
+    GHashTableIter it;
+    gpointer key;
+    g_hash_table_iter_init(&it, from);
+    while (g_hash_table_iter_next(&it, &key, NULL))
+        g_hash_table_add(set, key);
+}
+
+GPtrArray *dynamic_broker_keys(const struct dynamic_broker *b)
+{
+    g_autoptr(GHashTable) set = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t i = 0; i < config_table_broker.n; i++)
+        if (!config_table_broker.defs[i].internal)
+            g_hash_table_add(set, (gpointer)config_table_broker.defs[i].name);
+    for (size_t i = 0; i < config_table_quota_broker.n; i++)
+        g_hash_table_add(set, (gpointer)config_table_quota_broker.defs[i].name);
+    add_keys(set, b->config->values);
+    for (size_t i = 0; i < N_BROKER_LEVELS; i++) {
+        add_keys(set, b->levels[i].declared);
+        add_keys(set, b->levels[i].in_force);
+    }
+    GPtrArray *keys = g_ptr_array_new_full(g_hash_table_size(set), g_free);
+    GHashTableIter it;
+    gpointer key;
+    g_hash_table_iter_init(&it, set);
+    while (g_hash_table_iter_next(&it, &key, NULL))
+        g_ptr_array_add(keys, g_strdup(key));
+    g_ptr_array_sort(keys, compare_strings);
+    return keys;
+}
+
+/* ---- a new configuration of one level ---- */
+
+/* ClusterLevelListenerConfigs: per listener, and still for the whole cluster. */
+static bool cluster_wide_listener_key(const char *base)
+{
+    return strcmp(base, "max.connections") == 0 || strcmp(base, "max.connection.creation.rate") == 0 ||
+           strcmp(base, "num.network.threads") == 0;
+}
+
+bool dynamic_broker_key_allowed(const char *key, bool per_broker, const char **ret_why)
+{
+    const struct config_def *def = config_def_find(&config_table_broker, key);
+    const char *base = config_listener_key(key), *why = NULL;
+    if (def && def->listener_only)
+        why = "is dynamic only with a listener prefix";
+    else if (def && def->update == UPDATE_READ_ONLY)
+        why = "is read-only";
+    else if (per_broker)
+        return true;
+    else if ((def && def->update == UPDATE_PER_BROKER) || (base && !cluster_wide_listener_key(base)))
+        why = "is set per broker, not for the whole cluster";
+    else if (config_def_find(&config_table_quota_broker, key))
+        why = "is read from a broker's own entity only";
+    if (why && ret_why)
+        *ret_why = why;
+    return !why;
+}
+
+/* The fields of an encoded password (PasswordEncoder); what is in it is never looked at. */
+static bool password_encoded(const char *text)
+{
+    static const char *const fields[] = {"keyFactoryAlgorithm:", "cipherAlgorithm:", "keyLength:", "salt:",
+            "iterations:", "encryptedPassword:", "passwordLength:", "initializationVector:"};
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+    for (size_t f = 0; f < G_N_ELEMENTS(fields); f++) {
+        bool found = false;
+        for (size_t i = 0; parts[i]; i++)
+            found |= g_str_has_prefix(parts[i], fields[f]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* What KafkaConfig.validateValues() requires of one value; NULL, or why it is refused. */
+static const char *why_refused(const char *key, const char *value)
+{
+    int64_t n;
+    if (strcmp(key, "log.retention.ms") == 0)
+        return config_parse_long(value, &n) && n == 0
+                       ? "log.retention.ms must be unlimited (-1) or, equal or greater than 1"
+                       : NULL;
+    if (strcmp(key, "log.roll.ms") == 0)
+        return config_parse_long(value, &n) && n < 1 ? "log.roll.ms must be greater than or equal to 1" : NULL;
+    if (strcmp(key, "log.roll.jitter.ms") == 0)
+        return config_parse_long(value, &n) && n < 0 ? "log.roll.jitter.ms must be greater than or equal to 0" : NULL;
+    return NULL;
+}
+
+int dynamic_broker_parse_value(
+        const char *key, const struct config_def *def, const char *value, char **ret, char **ret_why)
+{
+    g_autofree char *parsed = NULL;
+    int r = config_value_parse(def, value, &parsed, ret_why);
+    if (r < 0)
+        return r;
+    const char *why = why_refused(key, parsed);
+    if (why) {
+        if (ret_why)
+            *ret_why = g_strdup(why);
+        return -EINVAL;
+    }
+    if (ret)
+        *ret = g_steal_pointer(&parsed);
+    return 0;
+}
+
+static void complain(GPtrArray *complaints, const char *key, const char *why)
+{
+    g_autofree char *clipped = config_clip(key);
+    g_ptr_array_add(complaints, g_strdup_printf("%s: %s; ignored", clipped, why));
+}
+
+/* Is the pair good for that level, looked at alone? Otherwise says why. */
+static bool accept_value(
+        const struct dynamic_broker *b, const char *key, const char *value, bool per_broker, GPtrArray *complaints)
+{
+    const struct config_def *def = config_def_broker(key);
+    const char *why = NULL;
+    g_autofree char *reason = NULL;
+    if (!dynamic_broker_key_allowed(key, per_broker, &why)) {
+        complain(complaints, key, why);
+        return false;
+    }
+    if (!def)
+        return true; /* a custom key */
+    if (def->type == TYPE_PASSWORD) {
+        if (!g_hash_table_contains(b->config->values, "password.encoder.secret"))
+            why = "is a password, and this broker has no password.encoder.secret";
+        else if (!password_encoded(value))
+            why = "is no encoded password";
+    } else if (config_value_parse(def, value, NULL, &reason) < 0) {
+        why = reason;
+    }
+    if (why)
+        complain(complaints, key, why);
+    return !why;
+}
+
+/* ---- what a running broker, or values together, forbid: the change of that key is taken back ---- */
+
+struct update {
+    struct dynamic_broker *b;
+    GHashTable *now, *old; /* in force, of the level that changes */
+    GPtrArray *complaints;
+};
+
+static int64_t number(const struct dynamic_broker *b, const char *key)
+{
+    g_autofree char *text = dynamic_broker_value(b, key);
+    int64_t n = 0;
+    if (text)
+        config_parse_long(text, &n);
+    return n;
+}
+
+static void take_back(struct update *u, const char *key)
+{
+    const char *value = g_hash_table_lookup(u->old, key);
+    if (value)
+        g_hash_table_insert(u->now, g_strdup(key), g_strdup(value));
+    else
+        g_hash_table_remove(u->now, key);
+}
+
+static void check_alone(struct update *u)
+{
+    static const char *const keys[] = {"log.retention.ms", "log.roll.ms", "log.roll.jitter.ms"};
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *value = g_hash_table_lookup(u->now, keys[i]), *why = value ? why_refused(keys[i], value) : NULL;
+        if (!why)
+            continue;
+        complain(u->complaints, keys[i], why);
+        take_back(u, keys[i]);
+    }
+}
+
+static const char *const thread_keys[] = {"num.io.threads", "num.network.threads", "num.replica.fetchers",
+        "num.recovery.threads.per.data.dir", "background.threads", "log.cleaner.threads"};
+
+static void check_threads(struct update *u, const int64_t before[G_N_ELEMENTS(thread_keys)])
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++) {
+        int64_t now = number(u->b, thread_keys[i]);
+        if (now == before[i] || (now >= 1 && now >= before[i] / 2 && now <= before[i] * 2))
+            continue;
+        g_autofree char *why =
+                g_strdup_printf("%" G_GINT64_FORMAT " threads, where %" G_GINT64_FORMAT
+                                " run: a change is to at least half and at most double the current value",
+                        now, before[i]);
+        complain(u->complaints, thread_keys[i], why);
+        take_back(u, thread_keys[i]);
+    }
+}
+
+static void check_together(struct update *u)
+{
+    static const char buffer[] = "log.cleaner.dedupe.buffer.size", threads[] = "log.cleaner.threads";
+    if (number(u->b, threads) > 0 && number(u->b, buffer) / number(u->b, threads) <= 1024 * 1024) {
+        complain(u->complaints, buffer, "must be at least 1MB per cleaner thread");
+        take_back(u, buffer);
+        take_back(u, threads);
+    }
+    static const char per_ip[] = "max.connections.per.ip", overrides[] = "max.connections.per.ip.overrides";
+    g_autofree char *list = dynamic_broker_value(u->b, overrides);
+    if (number(u->b, per_ip) == 0 && (!list || !*list)) {
+        complain(u->complaints, per_ip, "can be 0 only with max.connections.per.ip.overrides");
+        take_back(u, per_ip);
+        take_back(u, overrides);
+    }
+}
+
+GPtrArray *dynamic_broker_set(struct dynamic_broker *b, enum broker_level level, GHashTable *config, bool running)
+{
+    GPtrArray *complaints = g_ptr_array_new_with_free_func(g_free);
+    int64_t before[G_N_ELEMENTS(thread_keys)];
+    for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++)
+        before[i] = number(b, thread_keys[i]);
+    struct level *l = &b->levels[level];
+    g_autoptr(GHashTable) old = g_steal_pointer(&l->in_force);
+    g_hash_table_remove_all(l->declared);
+    l->in_force = new_map();
+    GHashTableIter it;
+    gpointer key, value;
+    g_hash_table_iter_init(&it, config);
+    while (g_hash_table_iter_next(&it, &key, &value))
+        if (accept_value(b, key, value, level == LEVEL_BROKER, complaints)) {
+            g_hash_table_insert(l->declared, g_strdup(key), g_strdup(value));
+            g_hash_table_insert(l->in_force, g_strdup(key), g_strdup(value));
+        }
+    struct update u = {b, l->in_force, old, complaints};
+    check_alone(&u);
+    if (running)
+        check_threads(&u, before);
+    check_together(&u);
+    g_ptr_array_sort(complaints, compare_strings);
+    return complaints;
+}
