@@ -155,8 +155,8 @@ def load(client, stop, results):
                  time.monotonic() - started))
 
 
-def kill_round(cluster, clients, rng, shim=None):
-    """Load, kill, wait for the clients; returns faults (calls that failed for no reason)."""
+def kill_round(cluster, clients, rng, kill, shim=None):
+    """Load, kill(), wait for the clients; returns faults (calls that failed for no reason)."""
     faults, results, stop = [], multiprocessing.Queue(), multiprocessing.Event()
     for c in clients:
         c.rng = random.Random(rng.random())
@@ -167,7 +167,7 @@ def kill_round(cluster, clients, rng, shim=None):
     if shim:
         shim['pretend'] = 1
         time.sleep(0.3)
-    cluster.kill()
+    kill()
     for _ in workers:
         n, values, topics, undecided, acks, serial, unexpected, _ = results.get(timeout=60)
         c = clients[n]
@@ -188,7 +188,7 @@ def campaign(kafkafs, kills, seed, control):
         for c in clients:
             os.makedirs(cluster.path(c.home))
         for k in range(kills):
-            found = kill_round(cluster, clients, rng, shim)
+            found = kill_round(cluster, clients, rng, cluster.kill, shim)
             if control == 'forged' and k == kills - 1:
                 clients[0].values[f'{clients[0].home}/never'] = 'written'
             if shim:

@@ -45,10 +45,11 @@ class NotReady(Exception):
 class Cluster:
     """Brokers 1 to n on real log directories below one scratch directory."""
 
-    def __init__(self, kafkafs, brokers=3, **settings):
+    def __init__(self, kafkafs, brokers=3, disk=None, **settings):
+        """`disk`: a directory that holds what is durable, beside the scratch directory."""
         self.kafkafs = kafkafs
         self.w = tempfile.mkdtemp(prefix='kafkafs-fault.')
-        self.m, self.c, self.d = (os.path.join(self.w, x) for x in ('mnt', 'cluster', 'logs'))
+        self.m, self.c, self.d = f'{self.w}/mnt', f'{disk or self.w}/cluster', f'{disk or self.w}/logs'
         self.daemon = None
         self.ids = range(1, brokers + 1)
         os.makedirs(self.m)

@@ -30,7 +30,7 @@ struct shim {
     _Atomic uint64_t fail_at; /* from this call on ... */
     _Atomic uint64_t fail_to; /* ... to this one, each fails ... */
     _Atomic uint64_t error;   /* ... with this errno */
-    _Atomic uint64_t pretend; /* not 0: writes and syncs of the store's meta pages do nothing and succeed */
+    _Atomic uint64_t pretend; /* 1: writes of the store's meta pages do nothing and succeed; 2: syncs do */
     char last[40];            /* name of the call that was hit */
 };
 static struct shim *shim;
@@ -85,7 +85,12 @@ static bool counts(int fd)
 /* The two meta pages are the first 8 KiB of LMDB's file; only they make a transaction count. */
 static bool pretends(off_t offset)
 {
-    return shim && atomic_load(&shim->pretend) && offset < 8192;
+    return shim && atomic_load(&shim->pretend) == 1 && offset < 8192;
+}
+
+static bool pretends_to_sync(void)
+{
+    return shim && atomic_load(&shim->pretend) == 2;
 }
 
 #define REAL(name)                                                                                                     \
@@ -105,8 +110,17 @@ static bool pretends(off_t offset)
         return hit(#name) ? -1 : real args;                                                                            \
     }
 
-WRAP_FD(fsync, (int fd), (fd))
-WRAP_FD(fdatasync, (int fd), (fd))
+#define WRAP_SYNC(name)                                                                                                \
+    int name(int fd)                                                                                                   \
+    {                                                                                                                  \
+        REAL(name);                                                                                                    \
+        if (counts(fd) && hit(#name))                                                                                  \
+            return -1;                                                                                                 \
+        return pretends_to_sync() ? 0 : real(fd);                                                                      \
+    }
+
+WRAP_SYNC(fsync)
+WRAP_SYNC(fdatasync)
 WRAP_FD(ftruncate, (int fd, off_t length), (fd, length))
 WRAP_FD(ftruncate64, (int fd, off64_t length), (fd, length))
 WRAP_PATH(mkdir, (const char *path, mode_t mode), (path, mode))
@@ -158,7 +172,11 @@ WRAP_WRITE(pwritev64, (int fd, const struct iovec *iov, int n, off64_t offset), 
         if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)                                                     \
             mode = va_arg(list, mode_t);                                                                               \
         va_end(list);                                                                                                  \
-        return (flags & (O_CREAT | O_TRUNC)) && hit(#name) ? -1 : real args;                                           \
+        if ((flags & (O_CREAT | O_TRUNC)) && hit(#name))                                                               \
+            return -1;                                                                                                 \
+        if (pretends_to_sync())                                                                                        \
+            flags &= ~(O_SYNC | O_DSYNC);                                                                              \
+        return real args;                                                                                              \
     }
 
 WRAP_OPEN(open, (const char *path, int flags, ...), (path, flags, mode), flags)

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Somebody swaps replica directories for symbolic links while their topics are being deleted. Nothing outside the log dir
+may be touched.
+
+    swap.py KAFKAFS DELETIONS
+
+The control deletes by path, as a naive program does, under the same attack: that one must lose the files outside.
+"""
+import ctypes
+import multiprocessing
+import os
+import sys
+import time
+
+import lib
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+AT_FDCWD, EXCHANGE = -100, 2
+
+
+def exchange(a, b):
+    return LIBC.renameat2(AT_FDCWD, a.encode(), AT_FDCWD, b.encode(), EXCHANGE) == 0
+
+
+class Outside:
+    """The directory that the links point to."""
+
+    def __init__(self, where):
+        self.dir = os.path.join(where, 'outside')
+        os.makedirs(self.dir)
+        self.fill()
+
+    # some have the names that a log has: what is deleted by name only would hit these
+    NAMES = ('00000000000000000000.log', 'leader-epoch-checkpoint', 'partition.metadata', 'precious')
+
+    def fill(self):
+        for name in self.NAMES:
+            with open(os.path.join(self.dir, name), 'w') as f:
+                f.write('precious')
+
+    def lost(self):
+        return len(set(self.NAMES) - set(os.listdir(self.dir)))
+
+
+def attack(outside, scratch, paths, stop):
+    """Exchanges whatever of `paths` is there with a link to the outside, back and forth, until told to stop."""
+    lib.die_with_parent()
+    link = os.path.join(scratch, f'link{os.getpid()}')
+    os.symlink(outside, link)
+    swaps = 0
+    while not stop.is_set():
+        for path in paths:
+            if exchange(path, link):
+                swaps += 1
+                exchange(path, link)
+    os._exit(0 if swaps else 1)
+
+
+def naive_delete(path):
+    """By path, in the steps that leave room for a swap."""
+    try:
+        if os.path.islink(path):
+            return
+        time.sleep(0.001)
+        for name in os.listdir(path):
+            os.unlink(os.path.join(path, name))
+        os.rmdir(path)
+    except OSError:
+        pass
+
+
+def control(scratch):
+    outside = Outside(os.path.join(scratch, 'control'))
+    victim, stop = os.path.join(scratch, 'control', 'victim-0'), multiprocessing.Event()
+    attacker = multiprocessing.Process(target=attack, args=(outside.dir, scratch, [victim], stop))
+    attacker.start()
+    limit = time.monotonic() + 30
+    while not outside.lost() and time.monotonic() < limit:
+        os.makedirs(victim, exist_ok=True)
+        naive_delete(victim)
+    stop.set()
+    attacker.join()
+    return outside.lost() > 0
+
+
+def deletions(cluster, outside, n):
+    """n deletions under attack, twenty topics at a time; returns faults."""
+    faults, batch = [], 20
+    for first in range(0, n, batch):
+        topics = [f't{i}' for i in range(first, min(n, first + batch))]
+        for t in topics:
+            lib.write_once(cluster.path('brokers/topics', t), b'{"version":1,"partitions":{"0":[1]}}\n')
+        cluster.settle()
+        stop = multiprocessing.Event()
+        attacker = multiprocessing.Process(
+            target=attack, args=(outside.dir, cluster.w, [f'{cluster.d}/1/{t}-0' for t in topics], stop))
+        attacker.start()
+        for t in topics:
+            os.mkdir(cluster.path('admin/delete_topics', t))
+        cluster.settle()
+        stop.set()
+        attacker.join()
+        if outside.lost():
+            faults.append(f'{outside.lost()} files outside are gone, deleting {topics[0]} to {topics[-1]}')
+            outside.fill()
+    return faults
+
+
+def main():
+    kafkafs, n = sys.argv[1], int(sys.argv[2])
+    cluster = lib.Cluster(kafkafs, brokers=1)
+    try:
+        faults = [] if control(cluster.w) else ['the control lost nothing: the attack does not work']
+        outside = Outside(cluster.w)
+        cluster.start()
+        faults += deletions(cluster, outside, n)
+        faults += [f'exit status {s}' for s in [cluster.stop()] if s]
+    finally:
+        cluster.remove()
+    return lib.report('swap', f'{n} deletions under attack, {len(faults)} faults', faults)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
