@@ -13,13 +13,15 @@
 #define MAX_LINE ((1u << OFFSET_BITS) - 1)
 
 struct line {
-    uint32_t len; /* with the newline */
+    uint64_t start; /* bytes of all lines before it */
+    uint32_t len;   /* with the newline */
     char text[];
 };
 
 struct journal {
     pthread_mutex_t mutex; /* protects all below; a leaf */
     size_t max_bytes, bytes;
+    uint64_t written;    /* bytes of all lines ever */
     uint64_t first_line; /* number of lines[head] */
     GPtrArray *lines;    /* struct line; elements before `head` have been dropped */
     guint head;
@@ -78,8 +80,10 @@ static void append_line(struct journal *j, const char *text)
 {
     struct line *line = line_new(text);
     pthread_mutex_lock(&j->mutex);
+    line->start = j->written;
     g_ptr_array_add(j->lines, line);
     j->bytes += line->len;
+    j->written += line->len;
     while (j->bytes > j->max_bytes && j->lines->len - j->head > 1)
         drop_oldest(j);
     void (*changed)(void *arg) = j->changed;
@@ -134,6 +138,35 @@ size_t journal_read(struct journal *j, uint64_t *pos, char *buf, size_t len)
     }
     pthread_mutex_unlock(&j->mutex);
     return done;
+}
+
+struct journal_extent journal_extent(struct journal *j)
+{
+    pthread_mutex_lock(&j->mutex);
+    struct journal_extent e = {.first = j->written - j->bytes, .end = j->written, .lost = j->first_line};
+    pthread_mutex_unlock(&j->mutex);
+    return e;
+}
+
+uint64_t journal_seek(struct journal *j, uint64_t byte)
+{
+    pthread_mutex_lock(&j->mutex);
+    guint low = j->head, high = j->lines->len; /* the first line that ends behind `byte` */
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        const struct line *line = g_ptr_array_index(j->lines, middle);
+        if (line->start + line->len > byte)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    uint64_t pos = (j->first_line + low - j->head) << OFFSET_BITS;
+    if (low < j->lines->len) {
+        const struct line *line = g_ptr_array_index(j->lines, low);
+        pos += byte > line->start ? byte - line->start : 0;
+    }
+    pthread_mutex_unlock(&j->mutex);
+    return pos;
 }
 
 uint64_t journal_end(struct journal *j)
