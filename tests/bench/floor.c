@@ -1,0 +1,160 @@
+/*
+ * A filesystem that does nothing: the least that any FUSE filesystem costs, with the cache settings that kafkafs uses.
+ *
+ *   floor N MOUNTPOINT      files/000000 ... and dirs/000000 ..., N of each; every file holds the same 100 bytes
+ *
+ * Stays in the foreground; ends when it is unmounted.
+ */
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* node numbers: the root, its two directories, then the files, then the directories below `dirs` */
+enum { ROOT = FUSE_ROOT_ID, FILES, DIRS, FIRST };
+#define LONG 3600.0
+#define SIZE 100
+
+static fuse_ino_t count;
+static char content[SIZE];
+
+static bool is_dir(fuse_ino_t ino)
+{
+    return ino < FIRST || ino >= FIRST + count;
+}
+
+static struct stat attributes(fuse_ino_t ino)
+{
+    struct stat st = {.st_ino = ino, .st_uid = getuid(), .st_gid = getgid(), .st_nlink = 1};
+
+    st.st_mode = is_dir(ino) ? S_IFDIR | 0755 : S_IFREG | 0644;
+    st.st_size = is_dir(ino) ? 0 : SIZE;
+    return st;
+}
+
+static struct fuse_entry_param entry(fuse_ino_t ino)
+{
+    return (struct fuse_entry_param){.ino = ino, .attr = attributes(ino), .attr_timeout = LONG, .entry_timeout = LONG};
+}
+
+/* The child of `parent` with this name, or 0. */
+static fuse_ino_t child(fuse_ino_t parent, const char *name)
+{
+    char *end;
+    unsigned long n;
+
+    if (parent == ROOT)
+        return strcmp(name, "files") == 0 ? FILES : strcmp(name, "dirs") == 0 ? DIRS : 0;
+    n = strtoul(name, &end, 10);
+    if ((parent != FILES && parent != DIRS) || *end || end == name || n >= count)
+        return 0;
+    return FIRST + n + (parent == DIRS ? count : 0);
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    fuse_ino_t ino = child(parent, name);
+    struct fuse_entry_param e = ino ? entry(ino) : (struct fuse_entry_param){.entry_timeout = LONG};
+
+    fuse_reply_entry(req, &e);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct stat st = attributes(ino);
+
+    fuse_reply_attr(req, &st, LONG);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    fi->direct_io = 1;
+    fuse_reply_open(req, fi);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    size_t left = off < SIZE ? SIZE - (size_t)off : 0;
+
+    fuse_reply_buf(req, content + (off < SIZE ? off : 0), size < left ? size : left);
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    fi->keep_cache = 1;
+    fi->cache_readdir = 1;
+    fuse_reply_open(req, fi);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    fuse_ino_t n = ino == ROOT ? 2 : ino < FIRST ? count : 0;
+    char *buf = malloc(size);
+    size_t used = 0;
+
+    for (fuse_ino_t i = (fuse_ino_t)off; i < n; i++) {
+        char name[32];
+        struct fuse_entry_param e;
+        size_t len;
+
+        if (ino == ROOT)
+            snprintf(name, sizeof(name), "%s", i ? "dirs" : "files");
+        else
+            snprintf(name, sizeof(name), "%06lu", (unsigned long)i);
+        e = entry(child(ino, name));
+        len = fuse_add_direntry_plus(req, buf + used, size - used, name, &e, (off_t)i + 1);
+        if (len > size - used)
+            break;
+        used += len;
+    }
+    fuse_reply_buf(req, buf, used);
+    free(buf);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+    fuse_reply_err(req, EOPNOTSUPP);
+}
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+    conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
+}
+
+static const struct fuse_lowlevel_ops ops = {
+        .init = op_init,
+        .lookup = op_lookup,
+        .getattr = op_getattr,
+        .open = op_open,
+        .read = op_read,
+        .opendir = op_opendir,
+        .readdirplus = op_readdirplus,
+        .getxattr = op_getxattr,
+};
+
+int main(int argc, char **argv)
+{
+    struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+    struct fuse_session *session;
+    int status;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: floor N MOUNTPOINT\n");
+        return 2;
+    }
+    count = strtoul(argv[1], NULL, 10);
+    memset(content, 'x', SIZE - 1);
+    content[SIZE - 1] = '\n';
+    session = fuse_session_new(&args, &ops, sizeof(ops), NULL);
+    if (!session || fuse_set_signal_handlers(session) != 0 || fuse_session_mount(session, argv[2]) != 0)
+        return 1;
+    status = fuse_session_loop(session);
+    fuse_session_unmount(session);
+    fuse_remove_signal_handlers(session);
+    fuse_session_destroy(session);
+    return status < 0;
+}
