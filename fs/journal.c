@@ -21,7 +21,8 @@ struct line {
 struct journal {
     pthread_mutex_t mutex; /* protects all below; a leaf */
     size_t max_bytes, bytes;
-    uint64_t written;    /* bytes of all lines ever */
+    uint64_t written; /* bytes of all lines ever */
+    int64_t newest_ms;
     uint64_t first_line; /* number of lines[head] */
     GPtrArray *lines;    /* struct line; elements before `head` have been dropped */
     guint head;
@@ -79,7 +80,10 @@ static void drop_oldest(struct journal *j)
 static void append_line(struct journal *j, const char *text)
 {
     struct line *line = line_new(text);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
     pthread_mutex_lock(&j->mutex);
+    j->newest_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
     line->start = j->written;
     g_ptr_array_add(j->lines, line);
     j->bytes += line->len;
@@ -143,7 +147,8 @@ size_t journal_read(struct journal *j, uint64_t *pos, char *buf, size_t len)
 struct journal_extent journal_extent(struct journal *j)
 {
     pthread_mutex_lock(&j->mutex);
-    struct journal_extent e = {.first = j->written - j->bytes, .end = j->written, .lost = j->first_line};
+    struct journal_extent e = {
+            .first = j->written - j->bytes, .end = j->written, .lost = j->first_line, .newest_ms = j->newest_ms};
     pthread_mutex_unlock(&j->mutex);
     return e;
 }

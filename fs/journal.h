@@ -20,10 +20,12 @@ void journal_line(struct journal *j, const char *fmt, ...) __attribute__((format
 size_t journal_read(struct journal *j, uint64_t *pos, char *buf, size_t len);
 /* Position after the newest line. */
 uint64_t journal_end(struct journal *j);
-/* The same lines as a file sees them, in bytes counted over all lines ever written: the oldest byte kept, the end; and
- * how many lines have been dropped. journal_seek(): the position of a byte (of the oldest kept, if it is dropped). */
+/* The same lines as a file sees them, in bytes counted over all lines ever written: the oldest byte kept, the end; how
+ * many lines have been dropped; when the newest came (0: none has). journal_seek(): the position of a byte (of the
+ * oldest kept, if it is dropped). */
 struct journal_extent {
     uint64_t first, end, lost;
+    int64_t newest_ms;
 };
 struct journal_extent journal_extent(struct journal *j);
 uint64_t journal_seek(struct journal *j, uint64_t byte);
