@@ -1,7 +1,7 @@
 /*
  * A filesystem that does nothing: the least that any FUSE filesystem costs, with the cache settings that kafkafs uses.
  *
- *   floor N MOUNTPOINT      files/000000 ... and dirs/000000 ..., N of each; every file holds the same 100 bytes
+ *   floor MOUNTPOINT N      f/f0000000 ... and d/d0000000 ..., N of each; every file holds the same 32 bytes
  *
  * Stays in the foreground; ends when it is unmounted.
  */
@@ -17,7 +17,7 @@
 /* node numbers: the root, its two directories, then the files, then the directories below `dirs` */
 enum { ROOT = FUSE_ROOT_ID, FILES, DIRS, FIRST };
 #define LONG 3600.0
-#define SIZE 100
+#define SIZE 32
 
 static fuse_ino_t count;
 static char content[SIZE];
@@ -48,9 +48,11 @@ static fuse_ino_t child(fuse_ino_t parent, const char *name)
     unsigned long n;
 
     if (parent == ROOT)
-        return strcmp(name, "files") == 0 ? FILES : strcmp(name, "dirs") == 0 ? DIRS : 0;
-    n = strtoul(name, &end, 10);
-    if ((parent != FILES && parent != DIRS) || *end || end == name || n >= count)
+        return strcmp(name, "f") == 0 ? FILES : strcmp(name, "d") == 0 ? DIRS : 0;
+    if ((parent != FILES || name[0] != 'f') && (parent != DIRS || name[0] != 'd'))
+        return 0;
+    n = strtoul(name + 1, &end, 10);
+    if (*end || end == name + 1 || n >= count)
         return 0;
     return FIRST + n + (parent == DIRS ? count : 0);
 }
@@ -102,9 +104,9 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
         size_t len;
 
         if (ino == ROOT)
-            snprintf(name, sizeof(name), "%s", i ? "dirs" : "files");
+            snprintf(name, sizeof(name), "%c", i ? 'd' : 'f');
         else
-            snprintf(name, sizeof(name), "%06lu", (unsigned long)i);
+            snprintf(name, sizeof(name), "%c%07lu", ino == FILES ? 'f' : 'd', (unsigned long)i);
         e = entry(child(ino, name));
         len = fuse_add_direntry_plus(req, buf + used, size - used, name, &e, (off_t)i + 1);
         if (len > size - used)
@@ -143,14 +145,14 @@ int main(int argc, char **argv)
     int status;
 
     if (argc != 3) {
-        fprintf(stderr, "usage: floor N MOUNTPOINT\n");
+        fprintf(stderr, "usage: floor MOUNTPOINT N\n");
         return 2;
     }
-    count = strtoul(argv[1], NULL, 10);
+    count = strtoul(argv[2], NULL, 10);
     memset(content, 'x', SIZE - 1);
     content[SIZE - 1] = '\n';
     session = fuse_session_new(&args, &ops, sizeof(ops), NULL);
-    if (!session || fuse_set_signal_handlers(session) != 0 || fuse_session_mount(session, argv[2]) != 0)
+    if (!session || fuse_set_signal_handlers(session) != 0 || fuse_session_mount(session, argv[1]) != 0)
         return 1;
     status = fuse_session_loop(session);
     fuse_session_unmount(session);
