@@ -37,9 +37,11 @@ int store_open_memory(const struct store_config *config, struct store **ret);
 int store_load(struct store *s,
         void (*visit)(void *arg, const char *path, struct bytes *data, const struct zstat *stat), void *arg,
         char **ret_why);
-/* Starts the store thread. Without it (unit tests, simulation) store_step() does the work of the moment inline. */
-void store_start(struct store *s);
-/* Processes all that is queued, on the caller's thread; returns the number of transactions. Not after store_start(). */
+/* Starts the store thread; 0 or -errno. Without it (unit tests, simulation) store_step() does the work of the moment
+ * inline. */
+int store_start(struct store *s);
+/* Processes all that is queued, and what the callbacks add meanwhile, on the caller's thread; returns the number of
+ * transactions. Not after store_start(). */
 size_t store_step(struct store *s);
 
 /* Queues a transaction; never blocks. Any thread. From here it belongs to the store until `done`. */

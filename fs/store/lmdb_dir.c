@@ -1,0 +1,234 @@
+#include "fs/store/lmdb_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RESERVE_CHUNK (UINT64_C(1) << 20)
+
+static int fail(int err, const char *dir, const char *what, char **ret_why)
+{
+    *ret_why = g_strdup_printf("%s: %s: %s", dir, what, g_strerror(-err));
+    return err;
+}
+
+/* Owner and mode of the directory or of a file in it. */
+static int check_private(int fd, const char *dir, const char *what, mode_t type, char **ret_why)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return fail(-errno, dir, what, ret_why);
+    if ((st.st_mode & S_IFMT) != type) {
+        *ret_why = g_strdup_printf("%s: %s is not what it should be", dir, what);
+        return -EACCES;
+    }
+    if (st.st_uid != geteuid()) {
+        *ret_why = g_strdup_printf(
+                "%s: %s belongs to user %u, not to user %u, who runs this", dir, what, st.st_uid, geteuid());
+        return -EACCES;
+    }
+    if (st.st_mode & 077) {
+        *ret_why = g_strdup_printf(
+                "%s: %s is open to other users (mode %o); make it private (chmod go=)", dir, what, st.st_mode & 07777);
+        return -EACCES;
+    }
+    return 0;
+}
+
+/* A new directory is durable when its parent is. */
+static int sync_parent(const char *dir)
+{
+    g_autofree char *parent = g_path_get_dirname(dir);
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = fsync(fd) < 0 ? -errno : 0;
+    close(fd);
+    return err;
+}
+
+static int open_directory(const char *dir, bool create, char **ret_why)
+{
+    if (create) {
+        int err = mkdir(dir, 0700) == 0 ? sync_parent(dir) : errno == EEXIST ? 0 : -errno;
+        if (err < 0)
+            return fail(err, dir, "cannot be made", ret_why);
+    }
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fail(-errno, dir, "cannot be opened", ret_why);
+    return fd;
+}
+
+static int refuse_busy(int lock_fd, const char *dir, char **ret_why)
+{
+    char text[32] = "";
+    ssize_t n = pread(lock_fd, text, sizeof text - 1, 0);
+    long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+    if (pid > 0)
+        *ret_why = g_strdup_printf("%s: in use by process %ld", dir, pid);
+    else
+        *ret_why = g_strdup_printf("%s: in use by another process", dir);
+    return -EBUSY;
+}
+
+/* Returns the descriptor that holds the lock, -1 if there can be none, or another -errno. */
+static int take_lock(int dir_fd, const char *dir, bool read_only, char **ret_why)
+{
+    int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EROFS && read_only) {
+        fd = openat(dir_fd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            return -1;
+    }
+    if (fd < 0)
+        return fail(-errno, dir, "lock cannot be opened", ret_why);
+    int err = check_private(fd, dir, "lock", S_IFREG, ret_why);
+    if (err == 0 && flock(fd, (read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) < 0)
+        err = errno == EWOULDBLOCK ? refuse_busy(fd, dir, ret_why) : fail(-errno, dir, "lock", ret_why);
+    if (err < 0) {
+        close(fd);
+        return err;
+    }
+    /* The pid only helps in a message: no matter if it cannot be written. */
+    char text[32];
+    int len = g_snprintf(text, sizeof text, "%d\n", getpid());
+    if (ftruncate(fd, 0) == 0)
+        (void)!pwrite(fd, text, (size_t)len, 0);
+    return fd;
+}
+
+int lmdb_dir_open(const char *dir, bool create, bool read_only, struct lmdb_dir *ret, char **ret_why)
+{
+    int fd = open_directory(dir, create, ret_why);
+    if (fd < 0)
+        return fd;
+    int err = check_private(fd, dir, "the directory", S_IFDIR, ret_why);
+    int lock_fd = -1;
+    if (err == 0) {
+        lock_fd = take_lock(fd, dir, read_only, ret_why);
+        err = lock_fd < -1 ? lock_fd : 0;
+    }
+    if (err < 0) {
+        close(fd);
+        return err;
+    }
+    *ret = (struct lmdb_dir){.fd = fd, .lock_fd = lock_fd};
+    return 0;
+}
+
+void lmdb_dir_close(struct lmdb_dir *d)
+{
+    if (d->lock_fd >= 0)
+        close(d->lock_fd);
+    close(d->fd);
+}
+
+/* ---- LMDB's file format, data version 1, as far as it is needed before the file is mapped ---- */
+
+#define PAGE_HEADER 16
+#define LMDB_MAGIC 0xbeefc0deu
+#define LMDB_VERSION 1
+
+struct lmdb_db {
+    uint32_t pad; /* of the first one: page size */
+    uint16_t flags, depth;
+    uint64_t branch_pages, leaf_pages, overflow_pages, entries, root;
+};
+
+struct lmdb_meta {
+    uint32_t magic, version;
+    uint64_t address, map_size;
+    struct lmdb_db free_db, main_db;
+    uint64_t last_page, txn_id;
+};
+
+static bool read_meta(int fd, off_t at, struct lmdb_meta *ret)
+{
+    return pread(fd, ret, sizeof *ret, at + PAGE_HEADER) == (ssize_t)sizeof *ret && ret->magic == LMDB_MAGIC &&
+           ret->version == LMDB_VERSION && ret->main_db.flags == 0;
+}
+
+/* Transaction N writes meta page N % 2, so the two are always neighbours: a header that is not is damaged, and LMDB
+ * would go back to an older tree without a word. */
+static const char *fault_of_header(int fd, uint64_t size)
+{
+    struct lmdb_meta meta[2];
+    if (!read_meta(fd, 0, &meta[0]))
+        return "has no valid header";
+    uint32_t page = meta[0].free_db.pad;
+    if (page < 512 || page > 65536 || (page & (page - 1)) != 0)
+        return "has an impossible page size";
+    if (!read_meta(fd, page, &meta[1]) || meta[1].free_db.pad != page)
+        return "has no valid second header";
+    if (meta[0].txn_id % 2 != 0 || (meta[0].txn_id + 1 != meta[1].txn_id && meta[1].txn_id + 1 != meta[0].txn_id))
+        return "has headers that do not fit together";
+    const struct lmdb_meta *newest = &meta[meta[1].txn_id > meta[0].txn_id];
+    if (newest->last_page >= size / page)
+        return "is shorter than its header says: it has been truncated";
+    return NULL;
+}
+
+int lmdb_dir_check_file(const struct lmdb_dir *d, const char *dir, char **ret_why)
+{
+    int fd = openat(d->fd, STORE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fail(-errno, dir, STORE_FILE " cannot be opened", ret_why);
+    struct stat st;
+    int err = check_private(fd, dir, STORE_FILE, S_IFREG, ret_why);
+    if (err == 0 && fstat(fd, &st) < 0)
+        err = fail(-errno, dir, STORE_FILE, ret_why);
+    const char *fault = err == 0 ? fault_of_header(fd, (uint64_t)st.st_size) : NULL;
+    if (fault) {
+        *ret_why = g_strdup_printf("%s: damaged: " STORE_FILE " %s", dir, fault);
+        err = -EUCLEAN;
+    }
+    close(fd);
+    return err;
+}
+
+int lmdb_dir_publish(const struct lmdb_dir *d)
+{
+    if (renameat(d->fd, STORE_FILE_NEW, d->fd, STORE_FILE) < 0 || fsync(d->fd) < 0)
+        return -errno;
+    return 0;
+}
+
+static int allocate(int fd, uint64_t from, uint64_t to)
+{
+    int rc;
+    do
+        rc = fallocate(fd, 0, (off_t)from, (off_t)(to - from));
+    while (rc < 0 && errno == EINTR);
+    if (rc < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) { /* no promise of space then, but the length */
+        struct stat st;
+        if (fstat(fd, &st) < 0)
+            return -errno;
+        rc = (uint64_t)st.st_size < to ? ftruncate(fd, (off_t)to) : 0;
+    }
+    if (rc == 0)
+        return 0;
+    return errno == EDQUOT || errno == EFBIG ? -ENOSPC : -errno;
+}
+
+int lmdb_dir_reserve(int fd, uint64_t *end, uint64_t need)
+{
+    if (need <= *end)
+        return 0;
+    uint64_t ample = (need / RESERVE_CHUNK + 1) * RESERVE_CHUNK;
+    int err = allocate(fd, *end, ample);
+    if (err == 0) {
+        *end = ample;
+    } else if (err == -ENOSPC) {
+        err = allocate(fd, *end, need);
+        if (err == 0)
+            *end = need;
+    }
+    return err;
+}

@@ -1,0 +1,160 @@
+#include "fs/store/load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include "fs/tree/path.h"
+#include "fs/tree/text.h"
+
+/* A node that must have children, met before them, since a child's id is above its parent's. */
+struct parent {
+    char *path;
+    uint32_t expected;
+};
+
+struct child {
+    char *path;
+    struct node node;
+};
+
+struct load {
+    void (*visit)(void *arg, const char *path, struct bytes *data, const struct zstat *stat);
+    void *arg;
+    const struct meta *meta;
+    GHashTable *parents; /* id -> struct parent, of those whose children have not come yet */
+    uint64_t group;      /* parent id of the children at hand */
+    GArray *children;
+    uint32_t ephemerals;
+    char *why;
+};
+
+static void free_parent(void *p)
+{
+    struct parent *parent = p;
+    g_free(parent->path);
+    g_free(parent);
+}
+
+static void clear_child(void *p)
+{
+    struct child *child = p;
+    g_free(child->path);
+    node_clear(&child->node);
+}
+
+char *load_describe(const struct record_view *view, const char *parent)
+{
+    GString *out = g_string_new(NULL);
+    if (view->name && (parent || view->parent_id == 0)) {
+        g_autofree char *path = view->parent_id == 0 ? g_strdup("/") : path_join(parent, view->name);
+        text_append_printable(out, path, strlen(path));
+    } else {
+        g_string_append(out, "key ");
+        for (size_t i = 0; i < view->key_len; i++)
+            g_string_append_printf(out, "%02x", ((const uint8_t *)view->key)[i]);
+    }
+    return g_string_free(out, FALSE);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct child *x = a, *y = b;
+    return (x->node.id > y->node.id) - (x->node.id < y->node.id);
+}
+
+static int damaged(struct load *load, const struct record_view *view, const char *parent, const char *what)
+{
+    g_autofree char *name = load_describe(view, parent);
+    load->why = g_strdup_printf("%s: %s", name, what);
+    return -EUCLEAN;
+}
+
+/* All children of one parent are at hand. */
+static int end_group(struct load *load)
+{
+    struct parent *parent = g_hash_table_lookup(load->parents, &load->group);
+    uint32_t expected = load->group == 0 ? 1 : parent ? parent->expected : 0;
+    if (load->children->len != expected) {
+        load->why = g_strdup_printf("%s: has %u children, but %u are stored", parent ? parent->path : "the root",
+                expected, load->children->len);
+        return -EUCLEAN;
+    }
+    g_array_sort(load->children, compare_ids);
+    for (guint i = 0; i < load->children->len; i++) {
+        struct child *child = &g_array_index(load->children, struct child, i);
+        load->visit(load->arg, child->path, child->node.data, &child->node.stat);
+        if (child->node.num_children == 0)
+            continue;
+        struct parent *next = g_new(struct parent, 1);
+        *next = (struct parent){.path = g_steal_pointer(&child->path), .expected = child->node.num_children};
+        g_hash_table_insert(load->parents, g_memdup2(&child->node.id, sizeof child->node.id), next);
+    }
+    g_array_set_size(load->children, 0);
+    g_hash_table_remove(load->parents, &load->group);
+    return 0;
+}
+
+static int visit_record(void *arg, const struct record_view *view)
+{
+    struct load *load = arg;
+    if (view->name && view->parent_id != load->group) {
+        int err = end_group(load);
+        if (err < 0)
+            return err;
+        load->group = view->parent_id;
+    }
+    struct parent *parent = g_hash_table_lookup(load->parents, &load->group);
+    const char *parent_path = parent ? parent->path : NULL;
+    if (view->err == -EPROTO)
+        return damaged(load, view, parent_path, "written by a newer version");
+    if (view->err == -ENODATA)
+        return damaged(load, view, parent_path, "cannot be found by its name (index damaged)");
+    if (view->err < 0)
+        return damaged(load, view, parent_path, "record damaged (checksum)");
+    if (!parent && load->group != 0)
+        return damaged(load, view, NULL, "has no parent");
+    if (view->node.id <= view->parent_id || view->node.id >= load->meta->next_id)
+        return damaged(load, view, parent_path, "impossible id");
+    struct child child = {.node = view->node};
+    child.path = load->group == 0 ? g_strdup("/") : path_join(parent_path, view->name);
+    bytes_ref(child.node.data);
+    g_array_append_val(load->children, child);
+    load->ephemerals += child.node.stat.ephemeral_owner != 0;
+    return 0;
+}
+
+static int check_rest(struct load *load)
+{
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, load->parents);
+    if (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct parent *parent = value;
+        load->why = g_strdup_printf("%s: has %u children, but none is stored", parent->path, parent->expected);
+        return -EUCLEAN;
+    }
+    if (load->ephemerals != load->meta->ephemerals) {
+        load->why = g_strdup_printf("%u ephemeral nodes are stored, not %u", load->ephemerals, load->meta->ephemerals);
+        return -EUCLEAN;
+    }
+    return 0;
+}
+
+int load_tree(struct backend *b,
+        void (*visit)(void *arg, const char *path, struct bytes *data, const struct zstat *stat), void *arg,
+        char **ret_why)
+{
+    struct load load = {.visit = visit, .arg = arg, .meta = &b->meta};
+    load.parents = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_parent);
+    load.children = g_array_new(FALSE, FALSE, sizeof(struct child));
+    g_array_set_clear_func(load.children, clear_child);
+    int err = b->ops->walk(b, visit_record, &load);
+    if (err == 0)
+        err = end_group(&load);
+    if (err == 0)
+        err = check_rest(&load);
+    if (err < 0)
+        *ret_why = load.why ? load.why : g_strdup_printf("cannot be read: %s", g_strerror(-err));
+    g_array_unref(load.children);
+    g_hash_table_unref(load.parents);
+    return err;
+}
