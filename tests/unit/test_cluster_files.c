@@ -1,0 +1,104 @@
+/* The broker files of a cluster directory: found in name order, written with defaults, and what a broken one tells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include "controller/broker/properties.h"
+#include "controller/cluster_files.h"
+
+static char *dir;
+
+static int setup(void **state)
+{
+    dir = g_dir_make_tmp("kafkafs.XXXXXX", NULL);
+    return dir ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    GDir *d = g_dir_open(dir, 0, NULL);
+    const char *name;
+    while ((name = g_dir_read_name(d))) {
+        g_autofree char *path = g_build_filename(dir, name, NULL);
+        g_unlink(path);
+    }
+    g_dir_close(d);
+    g_rmdir(dir);
+    g_clear_pointer(&dir, g_free);
+    return 0;
+}
+
+static char *put(const char *name, const char *text)
+{
+    char *path = g_build_filename(dir, name, NULL);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+    return path;
+}
+
+static void test_list(void **state)
+{
+    g_autofree char *b = put("b.properties", ""), *a = put("a.properties", ""), *other = put("a.properties.off", "");
+    GPtrArray *files;
+    char *why;
+    assert_int_equal(cluster_files_list(dir, &files, &why), 0);
+    assert_int_equal(files->len, 2);
+    assert_string_equal(files->pdata[0], a);
+    assert_string_equal(files->pdata[1], b);
+    g_ptr_array_unref(files);
+
+    g_autofree char *none = g_build_filename(dir, "none", NULL);
+    assert_int_equal(cluster_files_list(none, &files, &why), -ENOENT);
+    assert_non_null(strstr(why, none));
+    g_free(why);
+}
+
+static void test_write(void **state)
+{
+    GPtrArray *files;
+    char *why;
+    assert_int_equal(cluster_files_write(dir, 2, &why), 0);
+    assert_int_equal(cluster_files_list(dir, &files, &why), 0);
+    assert_int_equal(files->len, 2);
+    for (guint i = 0; i < 2; i++) {
+        struct broker_config *config;
+        g_autofree char *log_dir = g_strdup_printf("%s/broker-%u", dir, i + 1);
+        assert_int_equal(broker_config_load(files->pdata[i], &config, &why), 0);
+        assert_int_equal(config->broker_id, i + 1);
+        assert_int_equal(config->endpoints[0].port, 9092 + i);
+        assert_string_equal(config->log_dirs->pdata[0], log_dir);
+        broker_config_free(config);
+    }
+    g_ptr_array_unref(files);
+    static const int impossible[] = {-1, 0, 1001};
+    for (size_t i = 0; i < G_N_ELEMENTS(impossible); i++) {
+        why = NULL;
+        assert_int_equal(cluster_files_write(dir, impossible[i], &why), -EINVAL);
+        assert_non_null(strstr(why, "--brokers"));
+        g_free(why);
+    }
+}
+
+static void test_guess(void **state)
+{
+    g_autofree char *good = put("1", "broker.id=7\nlog.dirs=\n"), *half = put("2", "log.dirs=/x\nbroker.i"),
+                    *bad = put("3", "broker.id=x\n");
+    assert_int_equal(cluster_files_guess_id(good), 7);
+    assert_int_equal(cluster_files_guess_id(half), -1);
+    assert_int_equal(cluster_files_guess_id(bad), -1);
+    assert_int_equal(cluster_files_guess_id("/nonexistent"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test_setup_teardown(test_list, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_write, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_guess, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
