@@ -137,7 +137,7 @@ void broker_submit_work(struct broker *b, struct request_work *w)
 
 static void respond(struct broker *b, struct pending_request *p, struct control_response *response)
 {
-    b->env->respond(b->env->ctx, p->controller_id, control_request_ref(p->request), response, p->gen);
+    b->env->respond(b->env->ctx, p->controller_id, p->broker_epoch, control_request_ref(p->request), response, p->gen);
 }
 
 /* All disk work of the request is done. */

@@ -79,8 +79,9 @@ struct broker_env {
     /* Starts a batch in its log dir and takes it over; the same batch comes back in broker_disk_done(). Batches of one
      * dir are done in order. */
     void (*disk)(void *ctx, struct disk_batch *batch, gen_t gen);
-    /* Answers a control request. Takes the response over, and one reference to the request. */
-    void (*respond)(void *ctx, int32_t controller_id, struct control_request *request,
+    /* Answers a control request; both ids as they came with it. Takes the response over, and one reference to the
+     * request. */
+    void (*respond)(void *ctx, int32_t controller_id, int64_t broker_epoch, struct control_request *request,
             struct control_response *response, gen_t gen);
     /* Asks the controller; takes the request over; it comes back, filled in, in broker_answered(). */
     void (*ask_controller)(void *ctx, int32_t controller_id, struct broker_request *request, gen_t gen);
