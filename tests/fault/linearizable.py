@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Several clients create, write, read and unlink the same few files while the daemon is killed and mounted again; is what
+they saw linearizable, file by file?
+
+    linearizable.py KAFKAFS HISTORIES [SEED]
+
+The checker (linearizable.c) is first given histories that are known to be bad: it must catch each of them.
+"""
+import errno
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import time
+
+import lib
+
+CLIENTS, FILES, OPS = 4, 8, 12  # operations of a client on a file; all clients' must stay within the checker's 64
+DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+def once(path, flags, work):
+    fd = os.open(path, flags, 0o644)
+    try:
+        return work(fd)
+    finally:
+        os.close(fd)
+
+
+def call(kind, path, value):
+    """Makes one operation; returns (value, result)."""
+    try:
+        if kind == 'create':
+            once(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, lambda fd: None)
+        elif kind == 'write':
+            # in one piece and always as long: one change
+            once(path, os.O_WRONLY, lambda fd: os.write(fd, b'%08d' % value))
+        elif kind == 'read':
+            return int(once(path, os.O_RDONLY, lambda fd: os.read(fd, 100)) or b'0'), 'ok'
+        else:
+            os.unlink(path)
+        return value, 'ok'
+    except FileExistsError:
+        return value, 'exists'
+    except FileNotFoundError:
+        return value, 'absent'
+    except OSError as e:
+        if e.errno == errno.ESTALE:  # the file that was opened is gone
+            return value, 'absent'
+        raise
+
+
+def wait_for_mount(cluster):
+    while not os.path.exists(cluster.path('.state/controller/epoch')):
+        time.sleep(0.005)
+
+
+def client(cluster, n, paths, seed, results):
+    """One client's operations, in random order over the files; what the daemon's death cut off has no end."""
+    lib.die_with_parent()
+    rng, seen = random.Random(seed), []
+    work = [f for f in range(len(paths)) for _ in range(OPS)]
+    rng.shuffle(work)
+    for i, f in enumerate(work):
+        kind = rng.choices(['create', 'write', 'read', 'unlink'], [2, 4, 5, 1])[0]
+        value = (n + 1) * 1000 + i
+        start = time.monotonic_ns()
+        try:
+            value, result = call(kind, paths[f], value)
+            seen.append((f, start, time.monotonic_ns(), kind, value, result))
+        except OSError as e:
+            if e.errno not in DEAD:
+                seen.append((f, 0, 0, 'error', 0, f'{kind}: {e}'))
+            elif kind != 'read':
+                seen.append((f, start, -1, kind, value, 'ok'))
+            wait_for_mount(cluster)
+    results.put(seen)
+
+
+def history(cluster, number, rng):
+    """Records one; returns the text for the checker, a history for each file, and errors that nobody may see."""
+    paths = [cluster.path(f'app/{number}-{f}') for f in range(FILES)]
+    results = multiprocessing.Queue()
+    workers = [multiprocessing.Process(target=client, args=(cluster, n, paths, rng.random(), results))
+               for n in range(CLIENTS)]
+    for w in workers:
+        w.start()
+    time.sleep(rng.uniform(0, 0.2))
+    cluster.kill()
+    cluster.start()
+    seen = [x for _ in workers for x in results.get(timeout=120)]
+    for w in workers:
+        w.join()
+    errors = [x[5] for x in seen if x[3] == 'error']
+    text = ''
+    for f in range(FILES):
+        text += ''.join(f'{s} {e} {k} {v} {r}\n' for x, s, e, k, v, r in seen if x == f and k != 'error') + '\n'
+    return text, errors
+
+
+def check(text):
+    """Numbers of the histories that are not linearizable."""
+    r = subprocess.run([os.environ['LINEARIZABLE']], input=text, capture_output=True, text=True, check=False)
+    if r.returncode > 1 or r.returncode < 0:
+        raise RuntimeError(r.stderr or f'the checker ended with {r.returncode}')
+    return [int(x) for x in r.stdout.split()]
+
+
+def main():
+    kafkafs, n = sys.argv[1], int(sys.argv[2])
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else int(time.time())
+    rng, faults = random.Random(seed), []
+    with open(f'{HERE}/histories.bad') as f:
+        bad = f.read()
+    known = len(bad.strip().split('\n\n'))
+    if len(check(bad)) != known:
+        faults.append(f'the checker caught {check(bad)} of {known} bad histories')
+    cluster = lib.Cluster(kafkafs, brokers=1)
+    try:
+        cluster.start()
+        os.mkdir(cluster.path('app'))
+        for i in range(n):
+            text, errors = history(cluster, i, rng)
+            faults += [f'history {i}: {e}' for e in errors]
+            wrong = check(text)
+            if wrong:
+                kept = os.path.join(os.environ.get('LOGS', '/tmp'), f'history-{seed}-{i}')
+                with open(kept, 'w') as f:
+                    f.write(text)
+                faults.append(f'history {i}: file(s) {wrong}, kept in {kept}')
+        cluster.stop()
+    finally:
+        cluster.remove()
+    return lib.report('linearizable', f'{n} histories of {CLIENTS * FILES * OPS} operations, each with a kill; {known} known bad '
+                      f'ones caught; {len(faults)} faults, seed {seed}', faults)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
