@@ -108,10 +108,13 @@ class Cluster:
         with open(f'{self.m}/.state/settled') as f:
             return f.read()
 
-    def remove(self):
+    def remove_mount(self):
         if self.daemon:
             self.kill()
         subprocess.run(['umount', '-l', self.m], stderr=subprocess.DEVNULL, check=False)
+
+    def remove(self):
+        self.remove_mount()
         shutil.rmtree(self.w)
 
     def check_store(self):

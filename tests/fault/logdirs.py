@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+"""Everything that can be wrong with a log dir, times everything that a broker does there.
+
+    logdirs.py KAFKAFS [FAULT...]
+
+In each cell broker 2's log dir has the fault while the work is asked for. Right is: brokers 1 and 3 go on, nothing is
+said to be done that is not, nothing foreign is touched, and after the repair and a start of the broker the work ends.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import lib
+
+
+def sh(*args):
+    subprocess.run(args, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+class Fault:
+    """The log dir is `dir`, its parent `logs`. setup() before the start, break_it() with the replica at `replica` (which
+    may not exist yet), repair() afterwards, cleanup() at the end."""
+
+    def __init__(self, cluster):
+        self.cluster, self.logs, self.dir = cluster, cluster.d, f'{cluster.d}/2'
+        self.away, self.elsewhere = f'{cluster.w}/away', f'{cluster.w}/elsewhere'
+
+    def setup(self):
+        pass
+
+    def cleanup(self):
+        subprocess.run(['umount', '-l', self.dir], stderr=subprocess.DEVNULL, check=False)
+
+    def harmed(self):
+        """What was touched that is not Kafka's."""
+        return []
+
+
+class Full(Fault):
+    def setup(self):
+        sh('mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.dir)
+
+    def break_it(self, replica):
+        try:
+            with open(f'{self.dir}/filler', 'wb', buffering=0) as f:
+                while True:
+                    f.write(bytes(4096))
+        except OSError:
+            pass
+
+    def repair(self, replica):
+        os.unlink(f'{self.dir}/filler')
+
+
+class NoInodes(Fault):
+    def setup(self):
+        sh('mount', '-t', 'tmpfs', '-o', 'size=4m,nr_inodes=60', 'none', self.dir)
+
+    def break_it(self, replica):
+        self.n = 0
+        try:
+            while True:
+                open(f'{self.dir}/filler{self.n}', 'w').close()
+                self.n += 1
+        except OSError:
+            pass
+
+    def repair(self, replica):
+        for i in range(self.n):
+            os.unlink(f'{self.dir}/filler{i}')
+
+
+class ReadOnly(Fault):
+    def setup(self):
+        sh('mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.dir)
+
+    def break_it(self, replica):
+        sh('mount', '-o', 'remount,ro', self.dir)
+
+    def repair(self, replica):
+        sh('mount', '-o', 'remount,rw', self.dir)
+
+
+class Immutable(Fault):
+    FLAG = 'i'
+
+    def setup(self):
+        self.image = f'{self.cluster.w}/image'
+        with open(self.image, 'wb') as f:
+            f.truncate(16 << 20)
+        sh('mkfs.ext4', '-qF', '-O', '^has_journal', self.image)
+        sh('mount', '-o', 'loop', self.image, self.dir)
+        shutil.rmtree(f'{self.dir}/lost+found')
+
+    def break_it(self, replica):
+        self.what = replica if os.path.exists(replica) else self.dir
+        sh('chattr', f'+{self.FLAG}', self.what)
+
+    def repair(self, replica):
+        sh('chattr', f'-{self.FLAG}', self.what)
+
+
+class AppendOnly(Immutable):
+    FLAG = 'a'
+
+
+class Busy(Fault):
+    """Something is mounted on the replica's directory, or on one that is in the way of it."""
+
+    def break_it(self, replica):
+        os.makedirs(replica, exist_ok=True)
+        sh('mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', replica)
+        with open(f'{replica}/precious', 'w') as f:
+            f.write('precious')
+
+    def harmed(self):
+        gone = os.path.ismount(self.replica) and not os.path.exists(f'{self.replica}/precious')
+        return ['the mounted filesystem was emptied'] if gone else []
+
+    def repair(self, replica):
+        sh('umount', replica)
+        # an empty directory that was only in the way
+        if not os.listdir(replica):
+            os.rmdir(replica)
+
+
+class Missing(Fault):
+    def break_it(self, replica):
+        os.rename(self.dir, self.away)
+
+    def repair(self, replica):
+        os.rename(self.away, self.dir)
+
+
+class Link(Missing):
+    """The log dir was moved, and a link to somewhere else is in its place."""
+
+    def break_it(self, replica):
+        super().break_it(replica)
+        self.target = os.path.join(self.elsewhere, os.path.basename(replica))
+        os.makedirs(self.target)
+        with open(f'{self.target}/precious', 'w') as f:
+            f.write('precious')
+        os.symlink(self.elsewhere, self.dir)
+
+    def harmed(self):
+        return [] if os.listdir(self.target) == ['precious'] else ['something behind the link was touched']
+
+    def repair(self, replica):
+        os.unlink(self.dir)
+        super().repair(replica)
+
+
+class Unmounted(Fault):
+    """The disk goes, and its empty mount point stays."""
+
+    def setup(self):
+        os.mkdir(self.away)
+        sh('mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.away)
+        sh('mount', '--bind', self.away, self.dir)
+
+    def break_it(self, replica):
+        sh('umount', '-l', self.dir)
+
+    def harmed(self):
+        return []
+
+    def repair(self, replica):
+        if os.listdir(self.dir):
+            raise lib.NotReady(f'{os.listdir(self.dir)} written into the empty mount point')
+        sh('mount', '--bind', self.away, self.dir)
+
+    def cleanup(self):
+        super().cleanup()
+        sh('umount', '-l', self.away)
+
+
+class Foreign(Fault):
+    """Files that are not Kafka's beside the replicas and in them."""
+
+    def break_it(self, replica):
+        os.makedirs(f'{self.elsewhere}/kept')
+        with open(f'{self.elsewhere}/kept/precious', 'w') as f:
+            f.write('precious')
+        with open(f'{self.dir}/notes.txt', 'w') as f:
+            f.write('mine')
+        if os.path.isdir(replica):
+            os.symlink(f'{self.elsewhere}/kept', f'{replica}/link')
+            os.mkfifo(f'{replica}/pipe')
+
+    def harmed(self):
+        kept = os.path.exists(f'{self.elsewhere}/kept/precious') and os.path.exists(f'{self.dir}/notes.txt')
+        return [] if kept else ['foreign files are gone']
+
+    def repair(self, replica):
+        pass
+
+
+FAULTS = [Full, NoInodes, ReadOnly, Immutable, AppendOnly, Busy, Missing, Link, Unmounted, Foreign]
+
+
+# ---- the work --------------------------------------------------------------------------------------------------------
+
+def write_topic(cluster, name, replicas):
+    lib.write_once(cluster.path('brokers/topics', name), json.dumps({'version': 1, 'partitions': {'0': replicas}}).encode() + b'\n')
+
+
+class Create:
+    replicas, final = [2, 1], [2, 1]
+
+    def prepare(self, cluster):
+        pass
+
+    def ask(self, cluster):
+        write_topic(cluster, 't', self.replicas)
+
+    def again(self, cluster):
+        pass
+
+    def faults(self, cluster):
+        found = cluster.topic_faults('t', {0: self.final}, True)
+        with open(cluster.path('brokers/topics/t/partitions/0/state')) as f:
+            isr = sorted(json.load(f)['isr'])
+        return found + ([] if isr == sorted(self.final) else [f'in-sync set {isr}'])
+
+
+class Restart(Create):
+    def prepare(self, cluster):
+        write_topic(cluster, 't', self.replicas)
+
+    def ask(self, cluster):
+        # the disk may have ended the broker already
+        if os.path.exists(cluster.path('brokers/ids/2')):
+            os.unlink(cluster.path('brokers/ids/2'))
+        start_broker(cluster)
+
+
+class Delete(Restart):
+    def ask(self, cluster):
+        os.mkdir(cluster.path('admin/delete_topics/t'))
+
+    def again(self, cluster):
+        if os.path.exists(cluster.path('admin/delete_topics/t')):
+            os.utime(cluster.path('admin/delete_topics/t'))
+
+    def faults(self, cluster):
+        return cluster.topic_faults('t', {}, False)
+
+
+class Reassign(Create):
+    final = [2, 3]
+
+    def prepare(self, cluster):
+        write_topic(cluster, 't', [1, 3])
+
+    def ask(self, cluster):
+        request = {'version': 1, 'partitions': [{'topic': 't', 'partition': 0, 'replicas': self.final}]}
+        lib.write_once(cluster.path('admin/reassign_partitions'), json.dumps(request).encode())
+
+    def faults(self, cluster):
+        left = os.path.exists(cluster.path('admin/reassign_partitions'))
+        return super().faults(cluster) + (['the request is still there'] if left else []) + \
+            (['the old replica is left on 1'] if os.path.exists(f'{cluster.d}/1/t-0') else [])
+
+
+WORK = [Create, Restart, Delete, Reassign]
+
+
+def start_broker(cluster):
+    """touch; that it cannot start is an answer too."""
+    try:
+        os.close(os.open(cluster.path('brokers/ids/2'), os.O_CREAT | os.O_WRONLY, 0o644))
+    except OSError:
+        pass
+
+
+def others_go_on(cluster):
+    """A topic on brokers 1 and 3 comes and goes."""
+    write_topic(cluster, 'other', [1, 3])
+    cluster.settle()
+    found = cluster.topic_faults('other', {0: [1, 3]}, True)
+    os.mkdir(cluster.path('admin/delete_topics/other'))
+    cluster.settle()
+    return [f'meanwhile: {x}' for x in found + cluster.topic_faults('other', {}, False)]
+
+
+def cell(kafkafs, fault_kind, work_kind):
+    cluster = lib.Cluster(kafkafs)
+    fault, work, found = fault_kind(cluster), work_kind(), []
+    replica = f'{fault.dir}/t-0'
+    try:
+        fault.setup()
+        cluster.start()
+        work.prepare(cluster)
+        cluster.settle()
+        fault.replica = replica
+        fault.break_it(replica)
+        work.ask(cluster)
+        cluster.settle()
+        found += others_go_on(cluster) + fault.harmed()
+        if work_kind is Delete and not os.path.exists(cluster.path('admin/delete_topics/t')):
+            found += [f'said to be done: {x}' for x in work.faults(cluster)]
+        fault.repair(replica)
+        if os.path.exists(cluster.path('brokers/ids/2')):
+            os.unlink(cluster.path('brokers/ids/2'))
+        start_broker(cluster)
+        work.again(cluster)
+        cluster.settle()
+        found += work.faults(cluster) + fault.harmed()
+        found += [f'exit status {s}' for s in [cluster.stop()] if s]
+    except (OSError, lib.NotReady, subprocess.CalledProcessError) as e:
+        found.append(f'{type(e).__name__}: {e}')
+    finally:
+        cluster.remove_mount()
+        fault.cleanup()
+        cluster.remove()
+    return [f'{fault_kind.__name__} x {work_kind.__name__}: {x}' for x in found]
+
+
+def main():
+    kafkafs, names = sys.argv[1], sys.argv[2:]
+    kinds = [f for f in FAULTS if not names or f.__name__ in names]
+    faults = [x for f in kinds for w in WORK for x in cell(kafkafs, f, w)]
+    bad = len({x.split(':')[0] for x in faults})
+    return lib.report('logdirs', f'{len(kinds) * len(WORK)} cells, {bad} wrong', faults)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
