@@ -167,17 +167,25 @@ stage_faults() {
     outside faults env LONG="$LONG" tests/fault/run build/kafkafs
 }
 stage_fuzz() {
-    local target seconds=60
+    local target name seconds=60
     [ "$LONG" = 0 ] || seconds=3600
     check build-fuzz build_fuzz || return
     for target in build-fuzz/tests/fuzz/fuzz_*; do
         [ -x "$target" ] && [ ! -d "$target" ] || continue
-        check "$(basename "$target")" "$target" -max_total_time="$seconds" -print_final_stats=1
+        name=$(basename "$target")
+        check "$name" fuzz "$target" "tests/fuzz/corpus/${name#fuzz_}" "$seconds"
     done
 }
-
 build_fuzz() {
-    CC=clang build build-fuzz -Dfuzz=true -Dtests=false
+    [ -f build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined \
+        -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link || return 1
+    ninja -C build-fuzz fuzz
+}
+# fuzz TARGET CORPUS SECONDS: what it finds on the way is kept apart from the corpus in the repository
+fuzz() {
+    local found
+    found=$(mktemp -d)
+    "$1" -max_total_time="$3" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$LOGS/" "$found" "$2"
 }
 
 # ---- what the tests left behind --------------------------------------------------------------------------------------
