@@ -21,6 +21,7 @@ struct lmdb_backend {
     struct lmdb_dir dir;
     char *path; /* of the directory, for messages */
     bool read_only;
+    bool building; /* the file still has its temporary name */
     MDB_env *env;
     MDB_dbi dbi;
     MDB_txn *txn; /* the batch's: begun by its first read or by the commit */
@@ -292,6 +293,8 @@ static void lmdb_close(struct backend *b)
     lmdb_reset(b);
     if (l->env)
         mdb_env_close(l->env);
+    if (l->building)
+        unlinkat(l->dir.fd, STORE_FILE_NEW, 0);
     lmdb_dir_close(&l->dir);
     g_free(l->path);
     g_free(l);
@@ -388,7 +391,8 @@ static int new_backend(const char *dir, bool create, bool read_only, struct lmdb
 
 static int build(struct lmdb_backend *l)
 {
-    unlinkat(l->dir.fd, STORE_FILE_NEW, 0);
+    unlinkat(l->dir.fd, STORE_FILE_NEW, 0); /* of a process that was killed */
+    l->building = true;
     int err = open_env(l, STORE_FILE_NEW, 0);
     l->base.meta = META_OF_NEW_TREE;
     return err;
@@ -399,7 +403,9 @@ static int publish(struct lmdb_backend *l)
 {
     mdb_env_close(l->env);
     l->env = NULL;
-    return lmdb_dir_publish(&l->dir);
+    int err = lmdb_dir_publish(&l->dir);
+    l->building = err < 0;
+    return err;
 }
 
 static int make_empty_tree(struct lmdb_backend *l)
@@ -440,6 +446,10 @@ int backend_open_lmdb(const char *dir, const struct lmdb_options *options, struc
         err = open_env(l, STORE_FILE, options->map_size);
     if (err == 0)
         err = read_meta_record(l);
+    if (err == -EUCLEAN && options->salvage && l->env) {
+        l->base.meta = (struct meta){.zxid = -1};
+        err = 0;
+    }
     if (err < 0) {
         *ret_why = why;
         return refuse(l, err, ret_why);

@@ -65,6 +65,18 @@ void store_usage(struct store *s, struct store_usage *ret);
 /* ---- offline tools (`kafkafs --check`, `--dump`, `--load`); `dir` is the metadata directory ---- */
 /* Prints one line per fault on `out`; returns the number of faults, or -errno with `*ret_why`. */
 int store_check(const char *dir, FILE *out, char **ret_why);
+/*
+ * The tree as text, one line a znode, parents first, siblings sorted by name:
+ *
+ *   PATH czxid=N mzxid=N pzxid=N ctime=N mtime=N version=N cversion=N [ephemeralOwner=N] [data=DATA]
+ *
+ * No `data=` is null data; DATA goes on to the end of the line. A backslash is written `\\`, a newline `\n`, any other
+ * control character or byte that is not UTF-8 `\xNN`, and so is a space in PATH. When a line is read, a number that is
+ * left out is 0.
+ *
+ * Of a damaged store it prints what can be read and then returns -EUCLEAN.
+ */
 int store_dump(const char *dir, FILE *out, char **ret_why);
-/* `in` is text in the form of store_dump(). -EEXIST if a store is there; a bad line is named by its number. */
+/* A new store from such text, with the same stat fields. -EEXIST if a store is there; -EINVAL for a bad line, which is
+ * named by its number. All or nothing. Ephemeral nodes are left out, as if their sessions had ended. */
 int store_load_text(const char *dir, FILE *in, char **ret_why);
