@@ -21,7 +21,8 @@ enum controller_timer { TIMER_AUTO_PREFERRED_ELECTION, TIMER_N };
 struct controller_env {
     void *ctx;
     /* ---- reads, of what is durable ---- */
-    int (*get)(void *ctx, const char *path, struct bytes **ret_data, struct zstat *ret_stat); /* ZOK or ZNONODE */
+    /* ZOK or ZNONODE; either result may be NULL if not wanted. */
+    int (*get)(void *ctx, const char *path, struct bytes **ret_data, struct zstat *ret_stat);
     GPtrArray *(*children)(void *ctx, const char *path); /* names, owned by the caller; NULL: no such node */
     /* ---- writes: runs the transactions as one pipeline, in order, each all or nothing; returns when every one has its
      * result (txn->rc). The environment sets session, origin and generation. If the candidate's session has ended they

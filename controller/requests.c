@@ -38,6 +38,7 @@ const char *kafka_error_name(enum kafka_error e)
         NAME(NO_REASSIGNMENT_IN_PROGRESS);
         NAME(INVALID_UPDATE_VERSION);
         NAME(UNKNOWN_TOPIC_ID);
+        NAME(BROKER_ID_NOT_REGISTERED);
         NAME(INCONSISTENT_TOPIC_ID);
         NAME(INELIGIBLE_REPLICA);
     }

@@ -1,0 +1,159 @@
+/* Transactions under the controller's fence: each begins with check(/controller_epoch, epochZkVersion), so that a
+ * deposed controller cannot write (KafkaZkClient, KAFKA-6082). Independent ones run as one pipeline, one commit for
+ * many. */
+#include "controller/core.h"
+
+/* Well below ZooKeeper's packet of 1 MB: the size is looked at every 64 operations only. */
+#define TXN_MAX_BYTES 600000
+#define TXN_MAX_OPS 1000
+
+struct txn *fenced_txn(const struct controller *c)
+{
+    struct txn *txn = txn_new(TXN_INTERNAL);
+    txn_check(txn, "/controller_epoch", c->epoch_zk_version);
+    return txn;
+}
+
+static void free_txn(gpointer txn)
+{
+    txn_free(txn);
+}
+
+GPtrArray *txn_array_new(void)
+{
+    return g_ptr_array_new_with_free_func(free_txn);
+}
+
+bool txn_is_full(const struct txn *txn)
+{
+    return txn->n_ops >= TXN_MAX_OPS || (txn->n_ops % 64 == 0 && txn_size(txn) > TXN_MAX_BYTES);
+}
+
+/* Does this result mean that somebody else may be the controller now? An unknown outcome counts: a new election reads
+ * the tree anew and so learns it. */
+static bool means_moved(const struct txn *txn)
+{
+    if (txn->rc == ZSESSIONEXPIRED || txn->rc == ZCONNECTIONLOSS) {
+        return true;
+    }
+    return txn->rc != ZOK && txn->n_ops > 0 && txn->ops[0].type == OP_CHECK &&
+           (txn->ops[0].rc == ZBADVERSION || txn->ops[0].rc == ZNONODE);
+}
+
+void fenced_run(struct controller *c, GPtrArray *txns)
+{
+    if (c->moved) {
+        for (guint i = 0; i < txns->len; i++) {
+            ((struct txn *)txns->pdata[i])->rc = ZSESSIONEXPIRED;
+        }
+        return;
+    }
+    if (txns->len == 0) {
+        return;
+    }
+    c->env.run(c->env.ctx, (struct txn **)txns->pdata, txns->len);
+    for (guint i = 0; i < txns->len; i++) {
+        c->moved = c->moved || means_moved(txns->pdata[i]);
+    }
+}
+
+int fenced_run_one(struct controller *c, struct txn *txn)
+{
+    g_autoptr(GPtrArray) txns = txn_array_new();
+    g_ptr_array_add(txns, txn);
+    fenced_run(c, txns);
+    return txn->rc;
+}
+
+/* ---- paths and partition states ---- */
+
+char *topic_path(const char *topic)
+{
+    return g_strconcat("/brokers/topics/", topic, NULL);
+}
+
+char *partition_state_path(const struct partition *p)
+{
+    return g_strdup_printf("/brokers/topics/%s/partitions/%d/state", p->topic->ref->name, p->id);
+}
+
+int read_partition_state(struct controller *c, const struct partition *p, struct leader_and_isr *ret)
+{
+    g_autofree char *path = partition_state_path(p);
+    struct bytes *data = NULL;
+    struct zstat stat;
+    int rc = c->env.get(c->env.ctx, path, &data, &stat);
+    if (rc) {
+        return rc;
+    }
+    g_autofree char *why = NULL;
+    bool good = leader_and_isr_decode(data, ret, &why);
+    bytes_unref(data);
+    if (!good) {
+        complain(c, EINVAL, path, "%s", why);
+        return ZBADARGUMENTS;
+    }
+    ret->partition_epoch = stat.version;
+    return ZOK;
+}
+
+static void clear_state_write(gpointer arg)
+{
+    leader_and_isr_clear(&((struct state_write *)arg)->next);
+}
+
+GArray *state_writes_new(void)
+{
+    GArray *writes = g_array_new(FALSE, FALSE, sizeof(struct state_write));
+    g_array_set_clear_func(writes, clear_state_write);
+    return writes;
+}
+
+/* One transaction did the writes from `first` up to `end`: what that means for each. */
+static void take_results(struct controller *c, GArray *writes, guint first, guint end, const struct txn *txn)
+{
+    for (guint i = first; i < end; i++) {
+        struct state_write *w = &g_array_index(writes, struct state_write, i);
+        const struct op *op = &txn->ops[1 + i - first];
+        if (txn->rc == ZOK) {
+            w->rc = ZOK;
+            w->next.partition_epoch = op->stat.version;
+        } else if (c->moved) {
+            w->rc = ZSESSIONEXPIRED;
+        } else if (txn->rc == ZBADVERSION || txn->rc == ZNONODE) {
+            w->rc = ZBADVERSION; /* one of the topic's: each is read again, and its own trouble shows */
+        } else {
+            w->rc = txn->rc;
+            complain(c, zerr_errno(txn->rc), op->path, "the partition state could not be written: %s",
+                    zerr_name(txn->rc));
+        }
+    }
+}
+
+void write_partition_states(struct controller *c, GArray *writes)
+{
+    g_autoptr(GPtrArray) txns = txn_array_new();
+    g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(guint));
+    struct txn *txn = NULL;
+    const struct topic *topic = NULL;
+    for (guint i = 0; i < writes->len; i++) {
+        const struct state_write *w = &g_array_index(writes, struct state_write, i);
+        if (!txn || topic != w->p->topic || txn_is_full(txn)) {
+            if (txn) {
+                g_array_append_val(ends, i);
+            }
+            topic = w->p->topic;
+            txn = fenced_txn(c);
+            g_ptr_array_add(txns, txn);
+        }
+        g_autofree char *path = partition_state_path(w->p);
+        txn_set(txn, path, leader_and_isr_encode(&w->next), w->next.partition_epoch);
+    }
+    g_array_append_val(ends, writes->len);
+    fenced_run(c, txns);
+    for (guint i = 0, first = 0; i < txns->len; i++) {
+        guint end = g_array_index(ends, guint, i);
+        take_results(c, writes, first, end, txns->pdata[i]);
+        first = end;
+    }
+}

@@ -1,0 +1,144 @@
+/* Partition states that others have written: by leaders before 2.7, which say so under /isr_change_notification
+ * (KafkaController.processIsrChangeNotification), and by hand. */
+#include "controller/core.h"
+
+#define ISR_NOTIFICATIONS "/isr_change_notification"
+
+void notifications_delete(struct controller *c, const char *parent, GPtrArray *names)
+{
+    g_autoptr(GPtrArray) all = names ? g_ptr_array_ref(names) : c->env.children(c->env.ctx, parent);
+    g_autoptr(GPtrArray) txns = txn_array_new();
+    for (guint i = 0; all && i < all->len; i++) {
+        g_autofree char *path = g_strconcat(parent, "/", all->pdata[i], NULL);
+        struct txn *txn = fenced_txn(c);
+        txn_delete(txn, path, -1);
+        g_ptr_array_add(txns, txn);
+    }
+    fenced_run(c, txns);
+    for (guint i = 0; i < txns->len; i++) {
+        const struct txn *txn = txns->pdata[i];
+        if (txn->rc && txn->rc != ZNONODE && !c->moved) {
+            complain(c, zerr_errno(txn->rc), txn->ops[1].path, "could not be removed: %s", zerr_name(txn->rc));
+        }
+    }
+}
+
+/* The partitions that a notification names, without those that are there already. */
+static void add_named(struct controller *c, const char *path, GPtrArray *partitions)
+{
+    struct bytes *data = NULL;
+    GArray *entries = NULL;
+    g_autofree char *why = NULL;
+    if (c->env.get(c->env.ctx, path, &data, NULL) != ZOK) {
+        return;
+    }
+    if (!partition_list_decode(data, &entries, &why)) {
+        complain(c, EINVAL, path, "%s", why);
+    }
+    bytes_unref(data);
+    for (guint i = 0; entries && i < entries->len; i++) {
+        const struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, i);
+        struct partition *p = context_partition(&c->ctx, e->topic, e->partition);
+        if (p && p->scratch < 0) {
+            p->scratch = 0;
+            g_ptr_array_add(partitions, p);
+        }
+    }
+    if (entries) {
+        g_array_unref(entries);
+    }
+}
+
+/* Takes the state as the tree has it into the cache. */
+static void refresh(struct controller *c, struct partition *p)
+{
+    struct leader_and_isr l;
+    if (p->has_leadership && read_partition_state(c, p, &l) == ZOK) {
+        partition_take_leadership(c, p, &l);
+    }
+}
+
+void isr_change_notification(struct controller *c)
+{
+    g_autoptr(GPtrArray) names = c->env.children(c->env.ctx, ISR_NOTIFICATIONS);
+    g_autoptr(GPtrArray) partitions = g_ptr_array_new();
+    if (!names || names->len == 0) {
+        return;
+    }
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *path = g_strconcat(ISR_NOTIFICATIONS "/", names->pdata[i], NULL);
+        add_named(c, path, partitions);
+    }
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        p->scratch = -1;
+        refresh(c, p);
+        batch_update_metadata(c, p);
+    }
+    batch_send(c);
+    reassignment_check(c, partitions);
+    notifications_delete(c, ISR_NOTIFICATIONS, names);
+}
+
+/* ---- the state's node itself was written by another hand ---- */
+
+static struct partition *find_named(const struct controller *c, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    gint64 id;
+    if (!slash || !g_ascii_string_to_signed(slash + 1, 10, 0, INT32_MAX, &id, NULL)) {
+        return NULL;
+    }
+    g_autofree char *topic = g_strndup(name, (gsize)(slash - name));
+    return context_partition(&c->ctx, topic, (int32_t)id);
+}
+
+/* Another leader, epoch or in-sync set than the controller knew: everybody is told. A state made by hand for a
+ * partition that had none begins it. */
+static void adopt(struct controller *c, struct partition *p, struct leader_and_isr *now)
+{
+    bool leader_changed = !p->has_leadership || now->leader != p->leadership.leader ||
+                          now->leader_epoch != p->leadership.leader_epoch;
+    partition_take_leadership(c, p, now);
+    if (p->topic->deletion) {
+        return;
+    }
+    if (leader_changed) {
+        g_autoptr(GPtrArray) one = g_ptr_array_new();
+        g_ptr_array_add(one, p);
+        if (replica_is_online(&c->ctx, p, p->leadership.leader)) {
+            batch_leader_and_isr_all(c, p, p->replicas, false);
+            partition_set_status(&c->ctx, p, PARTITION_ONLINE);
+        } else {
+            partitions_change_state(c, one, PARTITION_OFFLINE);
+        }
+    }
+    /* Before 2.7 the leader's own notification follows. */
+    if (leader_changed || broker_config_ibp_at_least(c->config, 2, 7, 2)) {
+        batch_update_metadata(c, p);
+    }
+}
+
+void partition_state_change(struct controller *c, GHashTable *names)
+{
+    g_autoptr(GPtrArray) sorted = names_sorted(names);
+    g_autoptr(GPtrArray) touched = g_ptr_array_new();
+    for (guint i = 0; i < sorted->len; i++) {
+        struct partition *p = find_named(c, sorted->pdata[i]);
+        struct leader_and_isr now;
+        if (!p || read_partition_state(c, p, &now) != ZOK) {
+            continue; /* removed: said when it is needed */
+        }
+        if (p->has_leadership && p->leadership.partition_epoch == now.partition_epoch) {
+            leader_and_isr_clear(&now); /* known already */
+            continue;
+        }
+        adopt(c, p, &now);
+        g_ptr_array_add(touched, p);
+    }
+    batch_send(c);
+    if (touched->len) {
+        partitions_trigger_online(c, NULL);
+        reassignment_check(c, touched);
+    }
+}

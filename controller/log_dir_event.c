@@ -1,0 +1,82 @@
+/* Failed log dirs (KafkaController.processLogDirEventNotification, processLeaderAndIsrResponseReceived): a broker says
+ * that a dir has failed; LeaderAndIsr for all its replicas finds out which are gone. */
+#include "controller/core.h"
+
+#define LOG_DIR_NOTIFICATIONS "/log_dir_event_notification"
+
+static void add_replicas_of(struct controller *c, const char *path, GHashTable *seen, GArray *replicas)
+{
+    struct bytes *data = NULL;
+    int32_t id;
+    g_autofree char *why = NULL;
+    if (c->env.get(c->env.ctx, path, &data, NULL) != ZOK) {
+        return;
+    }
+    if (!log_dir_event_decode(data, &id, &why)) {
+        complain(c, EINVAL, path, "%s", why);
+    } else if (context_broker(&c->ctx, id) && g_hash_table_add(seen, GINT_TO_POINTER(id))) {
+        emit(c, "controller %d broker %d has a failed log dir", c->broker_id, id);
+        replicas_add_on_broker(c, replicas, id);
+    }
+    bytes_unref(data);
+}
+
+void log_dir_event_notification(struct controller *c)
+{
+    g_autoptr(GPtrArray) names = c->env.children(c->env.ctx, LOG_DIR_NOTIFICATIONS);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autoptr(GArray) replicas = replicas_new();
+    if (!names || names->len == 0) {
+        return;
+    }
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *path = g_strconcat(LOG_DIR_NOTIFICATIONS "/", names->pdata[i], NULL);
+        add_replicas_of(c, path, seen, replicas);
+    }
+    replicas_change_state(c, replicas, REPLICA_ONLINE);
+    notifications_delete(c, LOG_DIR_NOTIFICATIONS, names);
+}
+
+/* A dir that works again: its replicas are asked for, and deletions that waited for them go on. */
+static void replicas_are_back(struct controller *c, GArray *replicas)
+{
+    if (replicas->len == 0) {
+        return;
+    }
+    replicas_change_state(c, replicas, REPLICA_ONLINE);
+    partitions_trigger_online(c, NULL);
+    for (guint i = 0; i < replicas->len; i++) {
+        deletion_resume_topic(c, g_array_index(replicas, struct replica_of, i).p->topic->ref->name);
+    }
+    deletion_run(c);
+}
+
+void leader_and_isr_response(
+        struct controller *c, int32_t broker_id, struct control_request *request, struct control_response *response)
+{
+    struct broker *b = context_broker(&c->ctx, broker_id);
+    g_autoptr(GArray) offline = replicas_new();
+    g_autoptr(GArray) back = replicas_new();
+    if (response->error) {
+        emit(c, "controller %d broker %d answered LeaderAndIsr: %s", c->broker_id, broker_id,
+                kafka_error_name(response->error));
+        return;
+    }
+    for (guint i = 0; i < request->partition_states->len && i < response->partition_errors->len; i++) {
+        const struct partition_state *s = request->partition_states->pdata[i];
+        struct partition *p = context_partition(&c->ctx, s->topic->name, s->partition);
+        enum kafka_error error = g_array_index(response->partition_errors, enum kafka_error, i);
+        if (!p || strcmp(p->topic->ref->id, s->topic->id) != 0) {
+            continue;
+        }
+        if (error == KERR_KAFKA_STORAGE_ERROR && g_hash_table_add(b->offline, p)) {
+            replicas_add(offline, p, broker_id);
+        } else if (error == KERR_NONE && g_hash_table_remove(b->offline, p)) {
+            replicas_add(back, p, broker_id);
+        }
+    }
+    if (offline->len) {
+        replicas_become_offline(c, offline);
+    }
+    replicas_are_back(c, back);
+}

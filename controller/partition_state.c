@@ -1,0 +1,431 @@
+/* PartitionStateMachine: the states of partitions and the elections that bring them online. */
+#include "controller/core.h"
+
+#define CREATE_ATTEMPTS 8
+
+static const unsigned valid_previous[PARTITION_STATUSES] = {
+        [PARTITION_NEW] = 1u << PARTITION_NON_EXISTENT,
+        [PARTITION_ONLINE] = 1u << PARTITION_NEW | 1u << PARTITION_ONLINE | 1u << PARTITION_OFFLINE,
+        [PARTITION_OFFLINE] = 1u << PARTITION_NEW | 1u << PARTITION_ONLINE | 1u << PARTITION_OFFLINE,
+        [PARTITION_NON_EXISTENT] = 1u << PARTITION_OFFLINE,
+};
+
+static void move(struct controller *c, struct partition *p, enum partition_status target)
+{
+    enum partition_status from = p->status;
+    if (c->moved || from == target) {
+        return;
+    }
+    partition_set_status(&c->ctx, p, target);
+    emit(c, "controller %d partition %s-%d %s -> %s", c->broker_id, p->topic->ref->name, p->id,
+            partition_status_name(from), partition_status_name(target));
+}
+
+static bool may_move(struct controller *c, const struct partition *p, enum partition_status target)
+{
+    if (valid_previous[target] & 1u << p->status) {
+        return true;
+    }
+    emit(c, "controller %d partition %s-%d %s -> %s refused", c->broker_id, p->topic->ref->name, p->id,
+            partition_status_name(p->status), partition_status_name(target));
+    return false;
+}
+
+/* To NewPartition, OfflinePartition or NonExistentPartition: nothing is written, nothing sent. */
+void partitions_change_state(struct controller *c, GPtrArray *partitions, enum partition_status target)
+{
+    for (guint i = 0; i < partitions->len; i++) {
+        if (may_move(c, partitions->pdata[i], target)) {
+            move(c, partitions->pdata[i], target);
+        }
+    }
+}
+
+void partition_take_leadership(struct controller *c, struct partition *p, struct leader_and_isr *l)
+{
+    if (c->moved) {
+        leader_and_isr_clear(l);
+        return;
+    }
+    if (!p->has_leadership || p->leadership.leader_epoch != l->leader_epoch ||
+            !broker_ids_equal(p->leadership.isr, l->isr)) {
+        g_autofree char *isr = broker_ids_text(l->isr);
+        emit(c, "controller %d partition %s-%d leader %d epoch %d isr %s", c->broker_id, p->topic->ref->name, p->id,
+                l->leader, l->leader_epoch, isr);
+    }
+    partition_set_leadership(&c->ctx, p, l);
+    l->isr = NULL;
+}
+
+/* ---- a new partition: its first leader and in-sync set (initializeLeaderAndIsrForPartitions) ---- */
+
+struct creation {
+    struct partition *p;
+    struct leader_and_isr first; /* all assigned replicas that are online; the first leads */
+    bool done;
+};
+
+static void clear_creation(gpointer arg)
+{
+    leader_and_isr_clear(&((struct creation *)arg)->first);
+}
+
+static bool plan_first_leader(struct controller *c, const struct partition *p, struct leader_and_isr *ret)
+{
+    g_autofree int32_t *live = g_new(int32_t, p->replicas->n + 1);
+    size_t n = 0;
+    for (uint32_t i = 0; i < p->replicas->n; i++) {
+        if (replica_is_online(&c->ctx, p, p->replicas->id[i])) {
+            live[n++] = p->replicas->id[i];
+        }
+    }
+    if (n == 0) {
+        return false; /* stays NewPartition until one of its brokers comes */
+    }
+    *ret = (struct leader_and_isr){.leader = live[0], .controller_epoch = c->epoch, .isr = broker_ids_new(live, n)};
+    return true;
+}
+
+/* Does the state that is in the tree already, made by hand or copied, say something about these replicas? */
+static bool has_member(const struct partition *p, const struct leader_and_isr *l)
+{
+    for (uint32_t i = 0; i < l->isr->n; i++) {
+        if (broker_ids_contain(p->replicas, l->isr->id[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A state node exists for a partition that is new here: a topic that was copied or restored. It is taken as the
+ * partition's leadership information, and an election goes on from there. */
+static void adopt_state(struct controller *c, struct creation *n, GPtrArray *adopted)
+{
+    struct leader_and_isr l;
+    n->done = true;
+    if (read_partition_state(c, n->p, &l) != ZOK) {
+        return; /* said in errors; the partition stays new */
+    }
+    if (!has_member(n->p, &l)) {
+        broker_ids_unref(l.isr);
+        l.isr = broker_ids_ref(n->first.isr); /* of other brokers: nobody to wait for */
+        l.leader = LEADER_NONE;
+    }
+    partition_take_leadership(c, n->p, &l);
+    move(c, n->p, PARTITION_OFFLINE);
+    g_ptr_array_add(adopted, n->p);
+}
+
+static bool node_exists(struct controller *c, const char *path)
+{
+    return c->env.get(c->env.ctx, path, NULL, NULL) == ZOK;
+}
+
+/* Adds what is missing of the nodes of one partition. False: its state is there already. */
+static bool add_creates(struct controller *c, struct txn *txn, const struct creation *n, bool *parent)
+{
+    const char *topic = n->p->topic->ref->name;
+    g_autofree char *parent_path = g_strdup_printf("/brokers/topics/%s/partitions", topic);
+    g_autofree char *path = g_strdup_printf("%s/%d", parent_path, n->p->id);
+    g_autofree char *state = g_strconcat(path, "/state", NULL);
+    if (*parent && node_exists(c, state)) {
+        return false;
+    }
+    if (!*parent) {
+        txn_create(txn, parent_path, NULL, 0);
+    }
+    if (!*parent || !node_exists(c, path)) {
+        txn_create(txn, path, NULL, 0);
+    }
+    *parent = true;
+    txn_create(txn, state, leader_and_isr_encode(&n->first), 0);
+    return true;
+}
+
+/* The transactions of one round, and which partitions each of them creates. */
+struct round {
+    GPtrArray *txns;
+    GArray *of; /* for each creation: index of its transaction, -1 none */
+};
+
+/* Adds the transactions for the creations [first, end) of one topic. If its node lacks the topic id, that is written
+ * with the first. */
+static void plan_topic(
+        struct controller *c, GArray *all, guint first, guint end, struct round *round, GPtrArray *adopted)
+{
+    struct topic *t = g_array_index(all, struct creation, first).p->topic;
+    g_autofree char *parent_path = g_strdup_printf("/brokers/topics/%s/partitions", t->ref->name);
+    bool parent = node_exists(c, parent_path);
+    struct txn *txn = NULL;
+    for (guint i = first; i < end; i++) {
+        struct creation *n = &g_array_index(all, struct creation, i);
+        if (n->done) {
+            continue;
+        }
+        if (!txn || txn_is_full(txn)) {
+            bool begin = !txn;
+            txn = fenced_txn(c);
+            g_ptr_array_add(round->txns, txn);
+            int32_t version;
+            struct bytes *data = begin && t->unsaved ? topic_encode(c, t, &version) : NULL;
+            if (data) {
+                g_autofree char *path = topic_path(t->ref->name);
+                txn_set(txn, path, data, version);
+            }
+        }
+        if (add_creates(c, txn, n, &parent)) {
+            g_array_index(round->of, int, i) = (int)round->txns->len - 1;
+        } else {
+            adopt_state(c, n, adopted);
+        }
+    }
+}
+
+static void take_creation(struct controller *c, struct creation *n, const struct txn *txn)
+{
+    struct partition *p = n->p;
+    if (txn->rc == ZOK) {
+        n->done = true;
+        p->topic->unsaved = p->topic->unsaved && txn->ops[1].type != OP_SET;
+        partition_take_leadership(c, p, &n->first);
+        batch_leader_and_isr_all(c, p, p->leadership.isr, true);
+        move(c, p, PARTITION_ONLINE);
+    } else if (txn->rc != ZNODEEXISTS && txn->rc != ZNONODE && txn->rc != ZBADVERSION) {
+        g_autofree char *path = partition_state_path(p);
+        n->done = true;
+        if (!c->moved) {
+            complain(c, zerr_errno(txn->rc), path, "the partition could not be created: %s", zerr_name(txn->rc));
+        }
+    }
+}
+
+/* One attempt at all that is left. Returns whether something is still to do: somebody made or removed a node. */
+static bool create_round(struct controller *c, GArray *all, GPtrArray *adopted)
+{
+    struct round round = {.txns = txn_array_new(), .of = g_array_sized_new(FALSE, FALSE, sizeof(int), all->len)};
+    for (guint i = 0; i < all->len; i++) {
+        int none = -1;
+        g_array_append_val(round.of, none);
+    }
+    for (guint first = 0, end; first < all->len; first = end) {
+        const struct topic *t = g_array_index(all, struct creation, first).p->topic;
+        for (end = first; end < all->len && g_array_index(all, struct creation, end).p->topic == t;) {
+            end++;
+        }
+        if (context_topic(&c->ctx, t->ref->name) == t) {
+            plan_topic(c, all, first, end, &round, adopted);
+        }
+    }
+    fenced_run(c, round.txns);
+    bool left = false;
+    for (guint i = 0; i < all->len; i++) {
+        struct creation *n = &g_array_index(all, struct creation, i);
+        int txn = g_array_index(round.of, int, i);
+        if (txn >= 0) {
+            take_creation(c, n, round.txns->pdata[txn]);
+        }
+        left = left || !n->done;
+    }
+    g_ptr_array_unref(round.txns);
+    g_array_unref(round.of);
+    return left && !c->moved;
+}
+
+static bool topic_node_exists(struct controller *c, const struct partition *p)
+{
+    g_autofree char *path = topic_path(p->topic->ref->name);
+    return node_exists(c, path);
+}
+
+/* Creates the nodes of new partitions; partitions whose state is there already are left in `adopted`. */
+static void create_partitions(struct controller *c, GPtrArray *partitions, GPtrArray *adopted)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(struct creation));
+    g_array_set_clear_func(all, clear_creation);
+    for (guint i = 0; i < partitions->len; i++) {
+        struct creation n = {.p = partitions->pdata[i]};
+        if (plan_first_leader(c, n.p, &n.first)) {
+            g_array_append_val(all, n);
+        }
+    }
+    for (int attempt = 0; create_round(c, all, adopted); attempt++) {
+        for (guint i = 0; i < all->len; i++) { /* a topic that was removed meanwhile has nothing to be created */
+            struct creation *n = &g_array_index(all, struct creation, i);
+            n->done = n->done || attempt == CREATE_ATTEMPTS || !topic_node_exists(c, n->p);
+        }
+    }
+}
+
+/* ---- elections ---- */
+
+static void send_to_recipients(struct controller *c, struct partition *p, enum election_strategy strategy)
+{
+    for (uint32_t i = 0; i < p->replicas->n; i++) {
+        int32_t id = p->replicas->id[i];
+        bool wanted = true;
+        if (strategy == ELECT_OFFLINE || strategy == ELECT_OFFLINE_UNCLEAN) {
+            wanted = replica_is_online(&c->ctx, p, id);
+        } else if (strategy == ELECT_REASSIGN) {
+            wanted = !broker_ids_contain(p->removing, id);
+        }
+        if (wanted) {
+            batch_leader_and_isr(c, p, id, false);
+        }
+    }
+}
+
+/* Reads the state and adds the write that makes a leader, if there can be one. */
+static void plan_election(struct controller *c, struct partition *p, enum election_strategy strategy, GArray *writes)
+{
+    struct leader_and_isr now;
+    if (read_partition_state(c, p, &now) != ZOK) {
+        return; /* no state node: nothing to go on from */
+    }
+    bool allowed = strategy == ELECT_OFFLINE_UNCLEAN, failed = false, unclean;
+    if (now.controller_epoch > c->epoch) {
+        g_autofree char *path = partition_state_path(p);
+        complain(c, ESTALE, path, "its controller_epoch %d is above this controller's, %d", now.controller_epoch,
+                c->epoch);
+        failed = true;
+    } else if (strategy == ELECT_OFFLINE && needs_unclean_election(c, p, now.isr)) {
+        allowed = unclean_election_allowed(c, p->topic->ref->name, &failed);
+    }
+    struct state_write w = {.p = p};
+    if (!failed && elect_leader(c, p, &now, strategy, allowed, &w.next, &unclean)) {
+        c->metrics.unclean_leader_elections += unclean;
+        if (unclean) {
+            emit(c, "controller %d partition %s-%d unclean election of %d", c->broker_id, p->topic->ref->name, p->id,
+                    w.next.leader);
+        }
+        g_array_append_val(writes, w);
+    }
+    leader_and_isr_clear(&now);
+}
+
+static void elect_existing(struct controller *c, GPtrArray *todo, enum election_strategy strategy, GPtrArray *elected)
+{
+    while (todo->len && !c->moved) {
+        g_autoptr(GArray) writes = state_writes_new();
+        for (guint i = 0; i < todo->len; i++) {
+            plan_election(c, todo->pdata[i], strategy, writes);
+        }
+        write_partition_states(c, writes);
+        g_ptr_array_set_size(todo, 0);
+        for (guint i = 0; i < writes->len; i++) {
+            struct state_write *w = &g_array_index(writes, struct state_write, i);
+            if (w->rc == ZBADVERSION) {
+                g_ptr_array_add(todo, w->p);
+            } else if (w->rc == ZOK) {
+                c->metrics.leader_elections++;
+                partition_take_leadership(c, w->p, &w->next);
+                send_to_recipients(c, w->p, strategy);
+                move(c, w->p, PARTITION_ONLINE);
+                g_ptr_array_add(elected, w->p);
+            }
+        }
+    }
+}
+
+GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum election_strategy strategy)
+{
+    g_autoptr(GPtrArray) fresh = g_ptr_array_new();
+    g_autoptr(GPtrArray) existing = g_ptr_array_new();
+    GPtrArray *elected = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        if (may_move(c, p, PARTITION_ONLINE)) {
+            g_ptr_array_add(p->status == PARTITION_NEW ? fresh : existing, p);
+        }
+    }
+    create_partitions(c, fresh, existing);
+    for (guint i = 0; i < fresh->len; i++) {
+        struct partition *p = fresh->pdata[i];
+        if (p->status == PARTITION_ONLINE) {
+            g_ptr_array_add(elected, p);
+        }
+    }
+    elect_existing(c, existing, strategy, elected);
+    batch_send(c);
+    return elected;
+}
+
+static void add_waiting(struct topic *t, GPtrArray *waiting)
+{
+    for (guint i = 0; t && !t->deletion && i < t->partitions->len; i++) {
+        struct partition *p = t->partitions->pdata[i];
+        if (p->status == PARTITION_NEW || p->status == PARTITION_OFFLINE) {
+            g_ptr_array_add(waiting, p);
+        }
+    }
+}
+
+size_t partitions_trigger_online(struct controller *c, const char *topic)
+{
+    g_autoptr(GPtrArray) waiting = g_ptr_array_new();
+    if (topic) {
+        add_waiting(context_topic(&c->ctx, topic), waiting);
+    } else if (c->ctx.n_waiting) {
+        GHashTableIter it;
+        gpointer value;
+        g_hash_table_iter_init(&it, c->ctx.topics);
+        while (g_hash_table_iter_next(&it, NULL, &value)) {
+            add_waiting(value, waiting);
+        }
+    }
+    g_autoptr(GPtrArray) elected = partitions_elect(c, waiting, ELECT_OFFLINE);
+    return elected->len;
+}
+
+void partition_machine_startup(struct controller *c)
+{
+    GHashTableIter it;
+    gpointer value;
+    g_hash_table_iter_init(&it, c->ctx.topics);
+    while (g_hash_table_iter_next(&it, NULL, &value)) {
+        const struct topic *t = value;
+        for (guint i = 0; i < t->partitions->len; i++) {
+            struct partition *p = t->partitions->pdata[i];
+            bool online = p->has_leadership && replica_is_online(&c->ctx, p, p->leadership.leader);
+            partition_set_status(&c->ctx, p,
+                    !p->has_leadership ? PARTITION_NEW
+                    : online           ? PARTITION_ONLINE
+                                       : PARTITION_OFFLINE);
+        }
+    }
+    partitions_trigger_online(c, NULL);
+}
+
+/* KafkaController.updateLeaderEpoch: followers and leader take notice of a changed replica list by a new epoch. The
+ * bumped epoch goes into the cache, or UpdateMetadata would spread the old one (KAFKA-9212). */
+void partitions_bump_leader_epoch(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) todo = g_ptr_array_copy(partitions, NULL, NULL);
+    g_ptr_array_set_size(partitions, 0);
+    while (todo->len && !c->moved) {
+        g_autoptr(GArray) writes = state_writes_new();
+        for (guint i = 0; i < todo->len; i++) {
+            struct state_write w = {.p = todo->pdata[i]};
+            int rc = read_partition_state(c, w.p, &w.next);
+            if (rc == ZOK && w.next.controller_epoch <= c->epoch) {
+                w.next.leader_epoch++;
+                w.next.controller_epoch = c->epoch;
+                g_array_append_val(writes, w);
+            } else {
+                g_autofree char *path = partition_state_path(w.p);
+                complain(c, rc ? zerr_errno(rc) : ESTALE, path, "the leader epoch could not be raised");
+                leader_and_isr_clear(&w.next);
+            }
+        }
+        write_partition_states(c, writes);
+        g_ptr_array_set_size(todo, 0);
+        for (guint i = 0; i < writes->len; i++) {
+            struct state_write *w = &g_array_index(writes, struct state_write, i);
+            if (w->rc == ZOK) {
+                partition_take_leadership(c, w->p, &w->next);
+                g_ptr_array_add(partitions, w->p);
+            } else if (w->rc == ZBADVERSION) {
+                g_ptr_array_add(todo, w->p);
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+/* Partition reassignment (KafkaController.onPartitionReassignment, KIP-455). Replicas R, of them adding A and removing
+ * M; origin = R - A, target = R - M. The steps are Kafka's, each done for all partitions at hand in one pipeline:
+ *
+ *   U  write the topic's node, then memory; replicas that an earlier request had added go
+ *   A  not yet in sync: leader epoch + 1, LeaderAndIsr to origin and adding, adding ones to NewReplica
+ *   B  in sync: leader into the target, removing ones leave the in-sync set and are deleted, the topic's node last,
+ *      because it is the only record of the origin */
+#include "controller/core.h"
+
+/* ReplicaAssignment.reassignTo: the target's order leads, the rest of the origin follows. */
+static void assign_target(struct controller *c, struct partition *p, const struct broker_ids *target)
+{
+    struct broker_ids *origin = partition_origin(&c->ctx, p);
+    struct broker_ids *rest = context_without(&c->ctx, origin, target);
+    g_autofree int32_t *all = g_new(int32_t, target->n + rest->n + 1);
+    memcpy(all, target->id, target->n * sizeof(*all));
+    memcpy(all + target->n, rest->id, rest->n * sizeof(*all));
+    struct broker_ids *replicas = broker_ids_new(all, target->n + rest->n);
+    struct broker_ids *adding = context_without(&c->ctx, replicas, origin);
+    partition_assign(&c->ctx, p, replicas, adding, rest);
+    broker_ids_unref(origin);
+}
+
+/* ---- step U ---- */
+
+struct request {
+    struct partition *p;
+    struct broker_ids *replicas, *adding, *removing; /* as they were */
+};
+
+static void clear_request(gpointer arg)
+{
+    struct request *r = arg;
+    broker_ids_unref(r->replicas);
+    broker_ids_unref(r->adding);
+    broker_ids_unref(r->removing);
+}
+
+static bool changed(const struct request *r)
+{
+    return !broker_ids_equal(r->replicas, r->p->replicas) || !broker_ids_equal(r->adding, r->p->adding) ||
+           !broker_ids_equal(r->removing, r->p->removing);
+}
+
+static void save_topics_of(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) topics = g_ptr_array_new();
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < partitions->len; i++) {
+        struct topic *t = ((struct partition *)partitions->pdata[i])->topic;
+        t->unsaved = true;
+        if (g_hash_table_add(seen, t)) {
+            g_ptr_array_add(topics, t);
+        }
+    }
+    topics_save(c, topics);
+}
+
+/* The topic's node could not be written: this request is as if it had not been made. */
+static void roll_back(struct controller *c, struct request *r)
+{
+    partition_assign(
+            &c->ctx, r->p, g_steal_pointer(&r->replicas), g_steal_pointer(&r->adding), g_steal_pointer(&r->removing));
+}
+
+/* U3: what the old list had and the new one has not, fire and forget. */
+static void drop_replicas(struct controller *c, GArray *replicas)
+{
+    static const enum replica_state steps[] = {
+            REPLICA_OFFLINE, REPLICA_DELETION_STARTED, REPLICA_DELETION_SUCCESSFUL, REPLICA_NON_EXISTENT};
+    for (size_t i = 0; replicas->len && i < G_N_ELEMENTS(steps); i++) {
+        replicas_change_state(c, replicas, steps[i]);
+    }
+}
+
+static void add_dropped(const struct request *r, GArray *dropped)
+{
+    for (uint32_t i = 0; i < r->replicas->n; i++) {
+        if (!broker_ids_contain(r->p->replicas, r->replicas->id[i])) {
+            replicas_add(dropped, r->p, r->replicas->id[i]);
+        }
+    }
+}
+
+/* Writes the new assignments; those that could not be written are in `failed`, the others in `taken`. */
+static void update_assignments(
+        struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken, GPtrArray *failed)
+{
+    g_autoptr(GArray) requests = g_array_new(FALSE, FALSE, sizeof(struct request));
+    g_array_set_clear_func(requests, clear_request);
+    g_autoptr(GPtrArray) to_save = g_ptr_array_new();
+    g_autoptr(GArray) dropped = replicas_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        struct request r = {p, broker_ids_ref(p->replicas), broker_ids_ref(p->adding), broker_ids_ref(p->removing)};
+        assign_target(c, p, targets->pdata[i]);
+        if (changed(&r)) {
+            g_ptr_array_add(to_save, p);
+        }
+        g_array_append_val(requests, r);
+    }
+    save_topics_of(c, to_save);
+    for (guint i = 0; i < requests->len; i++) {
+        struct request *r = &g_array_index(requests, struct request, i);
+        if (r->p->topic->unsaved && changed(r)) {
+            roll_back(c, r);
+            if (failed) {
+                g_ptr_array_add(failed, r->p);
+            }
+        } else {
+            add_dropped(r, dropped);
+            partition_set_reassigning(r->p, true);
+            g_ptr_array_add(taken, r->p);
+        }
+    }
+    for (guint i = 0; i < to_save->len; i++) {
+        ((struct partition *)to_save->pdata[i])->topic->unsaved = false;
+    }
+    drop_replicas(c, dropped);
+}
+
+/* ---- is it complete? ---- */
+
+/* The target is a subset of the in-sync set as the tree has it now. */
+static bool is_complete(struct controller *c, struct partition *p)
+{
+    if (!partition_is_being_reassigned(p)) {
+        return true;
+    }
+    struct leader_and_isr l;
+    if (read_partition_state(c, p, &l) != ZOK) {
+        return false;
+    }
+    bool complete = true;
+    for (uint32_t i = 0; i < p->replicas->n; i++) {
+        int32_t id = p->replicas->id[i];
+        complete = complete && (broker_ids_contain(p->removing, id) || broker_ids_contain(l.isr, id));
+    }
+    leader_and_isr_clear(&l);
+    return complete;
+}
+
+/* ---- step A ---- */
+
+static void to_new(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) adding = replicas_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        for (uint32_t r = 0; r < p->adding->n; r++) {
+            /* When resumed they have a state already. */
+            if (replica_get_state(p, p->adding->id[r]) == REPLICA_NON_EXISTENT) {
+                replicas_add(adding, p, p->adding->id[r]);
+            }
+        }
+    }
+    replicas_change_state(c, adding, REPLICA_NEW);
+}
+
+static void start_adding(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) bumped = g_ptr_array_copy(partitions, NULL, NULL);
+    partitions_bump_leader_epoch(c, bumped);
+    for (guint i = 0; i < bumped->len; i++) {
+        struct partition *p = bumped->pdata[i];
+        for (uint32_t r = 0; r < p->replicas->n; r++) {
+            int32_t id = p->replicas->id[r];
+            /* A new replica may be made on a broker that has lost another log dir (KAFKA-10314). */
+            batch_leader_and_isr(c, p, id, broker_ids_contain(p->adding, id));
+        }
+    }
+    batch_send(c);
+    to_new(c, partitions);
+}
+
+/* A partition that never had a leader, because none of its brokers was there: the new ones may begin it. */
+static void begin_without_leader(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) leaderless = g_ptr_array_new();
+    g_autoptr(GArray) replicas = replicas_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        if (!p->has_leadership && p->status == PARTITION_NEW) {
+            g_ptr_array_add(leaderless, p);
+            replicas_add_all(replicas, p, p->adding);
+        }
+    }
+    if (leaderless->len) {
+        to_new(c, leaderless);
+        g_autoptr(GPtrArray) elected = partitions_elect(c, leaderless, ELECT_OFFLINE);
+        replicas_change_state(c, replicas, REPLICA_ONLINE);
+    }
+}
+
+/* ---- step B ---- */
+
+static void to_online(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) adding = replicas_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        replicas_add_all(adding, p, p->adding);
+    }
+    replicas_change_state(c, adding, REPLICA_ONLINE);
+}
+
+/* moveReassignedPartitionLeaderIfRequired: a leader outside the target, or not online, is replaced; another one only
+ * takes notice by a new epoch. */
+static void move_leaders(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) elect = g_ptr_array_new();
+    g_autoptr(GPtrArray) bump = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        int32_t leader = p->leadership.leader;
+        if (p->has_leadership) {
+            bool stays = broker_ids_contain(p->replicas, leader) && replica_is_online(&c->ctx, p, leader);
+            g_ptr_array_add(stays ? bump : elect, p);
+        }
+    }
+    g_autoptr(GPtrArray) elected = partitions_elect(c, elect, ELECT_REASSIGN);
+    partitions_bump_leader_epoch(c, bump);
+    for (guint i = 0; i < bump->len; i++) {
+        struct partition *p = bump->pdata[i];
+        batch_leader_and_isr_all(c, p, p->replicas, false);
+    }
+    batch_send(c);
+}
+
+static void finish(struct controller *c, GPtrArray *partitions)
+{
+    if (partitions->len == 0) {
+        return;
+    }
+    g_autoptr(GArray) removing = replicas_new();
+    to_online(c, partitions);
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        replicas_add_all(removing, p, p->removing);
+        partition_assign(
+                &c->ctx, p, partition_target(&c->ctx, p), broker_ids_ref(c->ctx.none), broker_ids_ref(c->ctx.none));
+    }
+    move_leaders(c, partitions);
+    drop_replicas(c, removing);
+    save_topics_of(c, partitions);
+    for (guint i = 0; i < partitions->len && !c->moved; i++) {
+        struct partition *p = partitions->pdata[i];
+        g_autofree char *ids = broker_ids_text(p->replicas);
+        partition_set_reassigning(p, false);
+        emit(c, "controller %d partition %s-%d reassigned to %s", c->broker_id, p->topic->ref->name, p->id, ids);
+        batch_update_metadata(c, p);
+    }
+    reassignment_file_done(c, partitions);
+    batch_send(c);
+    for (guint i = 0; i < partitions->len; i++) {
+        const struct topic *t = ((struct partition *)partitions->pdata[i])->topic;
+        deletion_resume_topic(c, t->ref->name);
+    }
+    deletion_run(c);
+}
+
+/* ---- all of it ---- */
+
+/* KafkaController.onPartitionReassignment, after step U. */
+static void carry_on(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) complete = g_ptr_array_new();
+    g_autoptr(GPtrArray) incomplete = g_ptr_array_new();
+    begin_without_leader(c, partitions);
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        if (is_complete(c, p)) {
+            g_ptr_array_add(complete, p);
+        } else if (p->has_leadership) {
+            g_ptr_array_add(incomplete, p);
+        }
+    }
+    start_adding(c, incomplete);
+    finish(c, complete);
+}
+
+void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *failed)
+{
+    g_autoptr(GPtrArray) taken = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        const struct partition *p = partitions->pdata[i];
+        g_autofree char *ids = broker_ids_text(targets->pdata[i]);
+        emit(c, "controller %d partition %s-%d reassignment to %s", c->broker_id, p->topic->ref->name, p->id, ids);
+    }
+    update_assignments(c, partitions, targets, taken, failed);
+    carry_on(c, taken);
+}
+
+void reassignment_check(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) complete = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        if (p->reassigning && is_complete(c, p)) {
+            g_ptr_array_add(complete, p);
+        }
+    }
+    finish(c, complete);
+}
+
+/* Those that are being reassigned and that `wanted` says yes to, in a fixed order. */
+static GPtrArray *find_reassigning(
+        struct controller *c, bool (*wanted)(const struct partition *, const void *), const void *arg)
+{
+    GPtrArray *found = g_ptr_array_new();
+    GHashTableIter it;
+    gpointer value;
+    g_hash_table_iter_init(&it, c->ctx.topics);
+    while (g_hash_table_iter_next(&it, NULL, &value)) {
+        const struct topic *t = value;
+        for (guint i = 0; t->n_reassigning && i < t->partitions->len; i++) {
+            struct partition *p = t->partitions->pdata[i];
+            if (p->reassigning && wanted(p, arg)) {
+                g_ptr_array_add(found, p);
+            }
+        }
+    }
+    g_ptr_array_sort(found, partition_compare);
+    return found;
+}
+
+static bool aims_at(const struct partition *p, const void *brokers)
+{
+    const GArray *ids = brokers;
+    for (guint i = 0; i < ids->len; i++) {
+        int32_t id = g_array_index(ids, int32_t, i);
+        if (broker_ids_contain(p->replicas, id) && !broker_ids_contain(p->removing, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void reassignment_brokers_started(struct controller *c, const GArray *brokers)
+{
+    g_autoptr(GPtrArray) found = find_reassigning(c, aims_at, brokers);
+    carry_on(c, found);
+}
+
+static bool not_started(const struct partition *p, const void *started)
+{
+    return !g_hash_table_contains((GHashTable *)(void *)(uintptr_t)started, p);
+}
+
+void reassignment_resume_all(struct controller *c, GHashTable *started)
+{
+    g_autoptr(GPtrArray) found = find_reassigning(c, not_started, started);
+    carry_on(c, found);
+}

@@ -1,0 +1,216 @@
+/* /admin/reassign_partitions: what operators ask for. Each entry is judged by itself; the good ones are taken on, each
+ * refusal is a line in errors and leaves the file, finished ones leave it, and the file goes with its last entry. A
+ * file that cannot be read stays where it is, and is looked at again when it is written again. */
+#include "controller/core.h"
+
+#define FILE_PATH "/admin/reassign_partitions"
+#define WRITE_ATTEMPTS 16
+
+static guint hash_entry(gconstpointer key)
+{
+    const struct reassignment_entry *e = key;
+    return g_str_hash(e->topic) * 31 + (guint)e->partition;
+}
+
+static gboolean equal_entries(gconstpointer a, gconstpointer b)
+{
+    const struct reassignment_entry *x = a, *y = b;
+    return x->partition == y->partition && strcmp(x->topic, y->topic) == 0;
+}
+
+/* Of two entries for one partition the last counts, as in Kafka's map. */
+static void drop_repeated(GArray *entries)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(hash_entry, equal_entries, NULL, NULL);
+    g_autoptr(GArray) repeated = g_array_new(FALSE, FALSE, sizeof(guint));
+    for (guint i = entries->len; i > 0; i--) {
+        if (!g_hash_table_add(seen, &g_array_index(entries, struct reassignment_entry, i - 1))) {
+            guint at = i - 1;
+            g_array_append_val(repeated, at);
+        }
+    }
+    g_hash_table_remove_all(seen);
+    for (guint i = 0; i < repeated->len; i++) {
+        g_array_remove_index(entries, g_array_index(repeated, guint, i));
+    }
+}
+
+static GArray *read_file(struct controller *c, struct zstat *ret_stat)
+{
+    struct bytes *data = NULL;
+    GArray *entries = NULL;
+    g_autofree char *why = NULL;
+    if (c->env.get(c->env.ctx, FILE_PATH, &data, ret_stat) != ZOK) {
+        return NULL;
+    }
+    if (!reassignment_decode(data, &entries, &why)) {
+        complain(c, EINVAL, FILE_PATH, "%s", why);
+    } else {
+        drop_repeated(entries);
+    }
+    bytes_unref(data);
+    return entries;
+}
+
+/* ---- entries leave the file ---- */
+
+typedef bool entry_test(const struct reassignment_entry *e, const void *arg);
+
+/* Removes the entries that `gone` says yes to, and the file if none is left. Somebody may write it at the same time:
+ * then it is read again. */
+static void remove_entries(struct controller *c, entry_test *gone, const void *arg)
+{
+    int rc = ZBADVERSION;
+    for (int i = 0; rc == ZBADVERSION && i < WRITE_ATTEMPTS && !c->moved; i++) {
+        struct zstat stat;
+        g_autoptr(GArray) entries = read_file(c, &stat);
+        if (!entries) {
+            return;
+        }
+        guint before = entries->len;
+        for (guint e = entries->len; e > 0; e--) {
+            if (gone(&g_array_index(entries, struct reassignment_entry, e - 1), arg)) {
+                g_array_remove_index(entries, e - 1);
+            }
+        }
+        if (entries->len == before && before > 0) {
+            return;
+        }
+        struct txn *txn = fenced_txn(c);
+        if (entries->len) {
+            txn_set(txn, FILE_PATH, reassignment_encode(entries), stat.version);
+        } else {
+            txn_delete(txn, FILE_PATH, stat.version);
+        }
+        rc = fenced_run_one(c, txn);
+    }
+    if (rc && rc != ZNONODE && !c->moved) {
+        complain(c, zerr_errno(rc), FILE_PATH, "could not be written: %s", zerr_name(rc));
+    }
+}
+
+/* Kafka: an entry is done if its list is the one that has been reached; another one is a newer request. */
+static bool is_done(const struct reassignment_entry *e, const void *partitions)
+{
+    const struct partition *p = g_hash_table_lookup((GHashTable *)(void *)(uintptr_t)partitions, e);
+    return p && broker_ids_equal(p->replicas, e->replicas);
+}
+
+void reassignment_file_done(struct controller *c, GPtrArray *partitions)
+{
+    g_autofree struct reassignment_entry *keys = g_new0(struct reassignment_entry, partitions->len + 1);
+    g_autoptr(GHashTable) index = g_hash_table_new(hash_entry, equal_entries);
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        keys[i].topic = p->topic->ref->name;
+        keys[i].partition = p->id;
+        g_hash_table_insert(index, &keys[i], p);
+    }
+    remove_entries(c, is_done, index);
+}
+
+static bool is_of_topic(const struct reassignment_entry *e, const void *names)
+{
+    return g_hash_table_contains((GHashTable *)(void *)(uintptr_t)names, e->topic);
+}
+
+void reassignment_forget_topics(struct controller *c, GPtrArray *names)
+{
+    g_autoptr(GHashTable) set = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < names->len; i++) {
+        g_hash_table_add(set, names->pdata[i]);
+    }
+    if (names->len && c->env.get(c->env.ctx, FILE_PATH, NULL, NULL) == ZOK) {
+        remove_entries(c, is_of_topic, set);
+    }
+}
+
+static bool is_refused(const struct reassignment_entry *e, const void *refused)
+{
+    const struct reassignment_entry *r = g_hash_table_lookup((GHashTable *)(void *)(uintptr_t)refused, e);
+    return r && broker_ids_equal(r->replicas, e->replicas);
+}
+
+/* ---- judging ---- */
+
+static const char *why_refused(const struct controller *c, const struct reassignment_entry *e)
+{
+    const struct topic *t = context_topic(&c->ctx, e->topic);
+    if (e->why) {
+        return e->why;
+    }
+    if (!t) {
+        return "UNKNOWN_TOPIC_OR_PARTITION: there is no such topic";
+    }
+    if (t->deletion) {
+        return "UNKNOWN_TOPIC_OR_PARTITION: the topic is being deleted";
+    }
+    return topic_partition(t, e->partition) ? NULL : "UNKNOWN_TOPIC_OR_PARTITION: there is no such partition";
+}
+
+/* Is this request being carried out already? */
+static bool is_running(struct controller *c, const struct partition *p, const struct reassignment_entry *e)
+{
+    struct broker_ids *target = partition_target(&c->ctx, p);
+    bool same = p->reassigning && broker_ids_equal(target, e->replicas);
+    broker_ids_unref(target);
+    return same;
+}
+
+static void refuse_failed(struct controller *c, GPtrArray *failed, GHashTable *by_entry, GHashTable *refused)
+{
+    GHashTableIter it;
+    gpointer e, p;
+    g_hash_table_iter_init(&it, by_entry);
+    while (g_hash_table_iter_next(&it, &e, &p)) {
+        if (g_ptr_array_find(failed, p, NULL)) {
+            g_hash_table_add(refused, e);
+        }
+    }
+}
+
+/* Takes on what the file says. `again`: also what is running already (a new controller). `started`, if given, gets the
+ * partitions. */
+static void process_file(struct controller *c, bool again, GHashTable *started)
+{
+    struct zstat stat;
+    g_autoptr(GArray) entries = read_file(c, &stat);
+    g_autoptr(GHashTable) refused = g_hash_table_new(hash_entry, equal_entries);
+    g_autoptr(GHashTable) wanted = g_hash_table_new(hash_entry, equal_entries);
+    g_autoptr(GPtrArray) partitions = g_ptr_array_new();
+    g_autoptr(GPtrArray) targets = g_ptr_array_new();
+    g_autoptr(GPtrArray) failed = g_ptr_array_new();
+    for (guint i = 0; entries && i < entries->len; i++) {
+        struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, i);
+        struct partition *p = context_partition(&c->ctx, e->topic, e->partition);
+        const char *why = why_refused(c, e);
+        if (why) {
+            complain(c, EINVAL, FILE_PATH, "%s-%d is left out: %s", e->topic, e->partition, why);
+            g_hash_table_add(refused, e);
+        } else if (again || !is_running(c, p, e)) {
+            g_hash_table_insert(wanted, e, p);
+            g_ptr_array_add(partitions, p);
+            g_ptr_array_add(targets, e->replicas);
+            if (started) {
+                g_hash_table_add(started, p);
+            }
+        }
+    }
+    reassignment_start(c, partitions, targets, failed);
+    refuse_failed(c, failed, wanted, refused);
+    if (entries && (g_hash_table_size(refused) || entries->len == 0)) {
+        remove_entries(c, is_refused, refused);
+    }
+}
+
+void reassignment_file(struct controller *c)
+{
+    process_file(c, false, NULL);
+}
+
+void reassignment_resume(struct controller *c)
+{
+    g_autoptr(GHashTable) started = g_hash_table_new(NULL, NULL);
+    process_file(c, true, started);
+    reassignment_resume_all(c, started);
+}

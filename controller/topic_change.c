@@ -1,0 +1,391 @@
+/* Topics and partitions that come, go and change (KafkaController.processTopicChange, processPartitionModifications).
+ * Only additions act; what else is changed by hand in a topic's node is put back, since reassignments are driven by
+ * the controller's memory. A topic that is removed by hand is forgotten whole, so that its name can start again. */
+#include "controller/core.h"
+#include "fs/tree/path.h"
+
+#define SAVE_ATTEMPTS 16
+
+static bool wants_topic_id(const struct controller *c)
+{
+    return broker_config_ibp_at_least(c->config, 2, 8, 0);
+}
+
+/* ---- the topic's node ---- */
+
+/* Decodes; NULL if there is nothing usable in it. Null and empty data are a topic that is being made or removed, and
+ * nothing to complain about. */
+static struct topic_assignment *decode(struct controller *c, const char *path, const struct bytes *data)
+{
+    struct topic_assignment *a = NULL;
+    g_autofree char *why = NULL;
+    const char *bad_name = topic_name_why_bad(path_name(path));
+    if (bad_name) {
+        complain(c, EINVAL, path, "%s", bad_name);
+    } else if (data && data->len && !topic_assignment_decode(data, &a, &why)) {
+        complain(c, EINVAL, path, "taken as a topic without partitions: %s", why);
+    }
+    return a;
+}
+
+static struct topic_assignment *read_topic(struct controller *c, const char *name, struct zstat *ret_stat, int *ret_rc)
+{
+    g_autofree char *path = topic_path(name);
+    struct bytes *data = NULL;
+    *ret_rc = c->env.get(c->env.ctx, path, &data, ret_stat);
+    if (*ret_rc) {
+        return NULL;
+    }
+    struct topic_assignment *a = decode(c, path, data);
+    bytes_unref(data);
+    return a;
+}
+
+/* Makes sure that the topic has an id which no other one has; one that is missing in the tree is written later. */
+static void give_topic_id(struct controller *c, struct topic *t)
+{
+    if (!wants_topic_id(c) || t->ref->id[0]) {
+        return;
+    }
+    char id[23];
+    uuid_generate(c->env.random, c->env.ctx, id);
+    topic_set_id(&c->ctx, t, id);
+    t->unsaved = true;
+}
+
+static void add_partition(struct controller *c, struct topic *t, const struct partition_assignment *a)
+{
+    struct broker_ids *none = c->ctx.none;
+    /* A topic that is being deleted ends its reassignment: all its replicas go (LinkedIn PR 596). */
+    bool moving = !t->deletion;
+    struct partition *p = topic_partition_add(&c->ctx, t, a->partition, broker_ids_ref(a->replicas),
+            broker_ids_ref(moving ? a->adding : none), broker_ids_ref(moving ? a->removing : none));
+    partition_set_reassigning(p, partition_is_being_reassigned(p));
+}
+
+struct topic *topic_load(struct controller *c, const char *name)
+{
+    struct zstat stat;
+    int rc;
+    struct topic_assignment *a = read_topic(c, name, &stat, &rc);
+    if (rc) {
+        return NULL;
+    }
+    bool taken = a && a->topic_id[0] && g_hash_table_contains(c->ctx.topic_ids, a->topic_id);
+    struct topic *t = context_topic_add(&c->ctx, name, a && !taken ? a->topic_id : "", stat.czxid);
+    if (a) {
+        for (guint i = 0; i < a->partitions->len; i++) {
+            add_partition(c, t, &g_array_index(a->partitions, struct partition_assignment, i));
+        }
+        give_topic_id(c, t);
+        topic_assignment_free(a);
+    }
+    return t;
+}
+
+bool partition_load_leadership(struct controller *c, struct partition *p)
+{
+    struct leader_and_isr l;
+    if (read_partition_state(c, p, &l) != ZOK) {
+        return false;
+    }
+    partition_set_leadership(&c->ctx, p, &l);
+    return true;
+}
+
+static void encode_partitions(const struct topic *t, struct topic_assignment *out)
+{
+    for (guint i = 0; i < t->partitions->len; i++) {
+        const struct partition *p = t->partitions->pdata[i];
+        topic_assignment_add(
+                out, p->id, broker_ids_ref(p->replicas), broker_ids_ref(p->adding), broker_ids_ref(p->removing));
+    }
+}
+
+/* Partitions that only the node has: somebody has just added them, and the event for it is on its way. */
+static void keep_additions(const struct topic *t, const struct topic_assignment *node, struct topic_assignment *out)
+{
+    for (guint i = 0; node && i < node->partitions->len; i++) {
+        const struct partition_assignment *a = &g_array_index(node->partitions, struct partition_assignment, i);
+        if (!topic_partition(t, a->partition)) {
+            topic_assignment_add(out, a->partition, broker_ids_ref(a->replicas), NULL, NULL);
+        }
+    }
+}
+
+struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t *ret_version)
+{
+    struct zstat stat;
+    int rc;
+    struct topic_assignment *node = read_topic(c, t->ref->name, &stat, &rc);
+    if (rc) {
+        return NULL;
+    }
+    struct topic_assignment *out = topic_assignment_new();
+    g_strlcpy(out->topic_id, t->ref->id, sizeof(out->topic_id));
+    encode_partitions(t, out);
+    keep_additions(t, node, out);
+    struct bytes *data = topic_assignment_encode(out);
+    topic_assignment_free(out);
+    topic_assignment_free(node);
+    *ret_version = stat.version;
+    return data;
+}
+
+int topic_save(struct controller *c, struct topic *t)
+{
+    g_autofree char *path = topic_path(t->ref->name);
+    int rc = ZBADVERSION;
+    for (int i = 0; rc == ZBADVERSION && i < SAVE_ATTEMPTS && !c->moved; i++) {
+        int32_t version;
+        struct bytes *data = topic_encode(c, t, &version);
+        if (!data) {
+            return ZNONODE;
+        }
+        struct txn *txn = fenced_txn(c);
+        txn_set(txn, path, data, version);
+        rc = fenced_run_one(c, txn);
+    }
+    if (rc == ZOK) {
+        t->unsaved = false;
+    } else if (rc != ZNONODE && !c->moved) {
+        complain(c, zerr_errno(rc), path, "the topic could not be written: %s", zerr_name(rc));
+    }
+    return rc;
+}
+
+void topics_save(struct controller *c, GPtrArray *topics)
+{
+    g_autoptr(GPtrArray) txns = txn_array_new();
+    g_autoptr(GPtrArray) of = g_ptr_array_new();
+    for (guint i = 0; i < topics->len; i++) {
+        struct topic *t = topics->pdata[i];
+        int32_t version;
+        struct bytes *data = t->unsaved ? topic_encode(c, t, &version) : NULL;
+        if (data) {
+            g_autofree char *path = topic_path(t->ref->name);
+            struct txn *txn = fenced_txn(c);
+            txn_set(txn, path, data, version);
+            g_ptr_array_add(txns, txn);
+            g_ptr_array_add(of, t);
+        }
+    }
+    fenced_run(c, txns);
+    for (guint i = 0; i < txns->len; i++) {
+        struct topic *t = of->pdata[i];
+        if (((struct txn *)txns->pdata[i])->rc == ZOK) {
+            t->unsaved = false;
+        } else {
+            topic_save(c, t); /* somebody wrote at the same time, or it says what is wrong */
+        }
+    }
+}
+
+void topics_save_all(struct controller *c)
+{
+    g_autoptr(GPtrArray) topics = g_ptr_array_new();
+    GHashTableIter it;
+    gpointer value;
+    g_hash_table_iter_init(&it, c->ctx.topics);
+    while (g_hash_table_iter_next(&it, NULL, &value)) {
+        g_ptr_array_add(topics, value);
+    }
+    topics_save(c, topics);
+}
+
+/* ---- creation ---- */
+
+/* KafkaController.onNewPartitionCreation */
+static void create_partitions(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) replicas = replicas_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        replicas_add_all(replicas, p, p->replicas);
+    }
+    partitions_change_state(c, partitions, PARTITION_NEW);
+    replicas_change_state(c, replicas, REPLICA_NEW);
+    g_autoptr(GPtrArray) elected = partitions_elect(c, partitions, ELECT_OFFLINE);
+    replicas_change_state(c, replicas, REPLICA_ONLINE);
+}
+
+/* A topic that comes while it is queued for deletion is loaded like one that was there before: nothing is created. */
+static void load_for_deletion(struct controller *c, struct topic *t)
+{
+    for (guint i = 0; i < t->partitions->len; i++) {
+        struct partition *p = t->partitions->pdata[i];
+        partition_load_leadership(c, p);
+        partition_set_status(&c->ctx, p, p->has_leadership ? PARTITION_OFFLINE : PARTITION_NEW);
+        for (uint32_t r = 0; r < p->replicas->n; r++) {
+            replica_set_state(p, p->replicas->id[r], REPLICA_OFFLINE);
+        }
+    }
+    deletion_resume_topic(c, t->ref->name);
+}
+
+static void add_all_partitions(const struct topic *t, GPtrArray *partitions)
+{
+    for (guint i = 0; i < t->partitions->len; i++) {
+        g_ptr_array_add(partitions, t->partitions->pdata[i]);
+    }
+}
+
+/* Is it still the node that the context knows? Removed and made again counts as another topic. */
+static bool same_node(struct controller *c, const struct topic *t)
+{
+    g_autofree char *path = topic_path(t->ref->name);
+    struct zstat stat;
+    return c->env.get(c->env.ctx, path, NULL, &stat) == ZOK && stat.czxid == t->czxid;
+}
+
+static void forget_topic(struct controller *c, struct topic *t)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    emit(c, "controller %d topic %s forgotten: its node was removed", c->broker_id, t->ref->name);
+    g_autofree char *name = g_strdup(t->ref->name);
+    g_ptr_array_add(names, name);
+    bool moving = t->n_reassigning;
+    context_topic_remove(&c->ctx, t);
+    if (moving) {
+        reassignment_forget_topics(c, names);
+    }
+}
+
+static void look_at_topic(struct controller *c, const char *name, GPtrArray *added)
+{
+    struct topic *t = context_topic(&c->ctx, name);
+    if (t && !t->deletion && !same_node(c, t)) {
+        forget_topic(c, t);
+        t = NULL;
+    }
+    if (!t && (t = topic_load(c, name))) {
+        g_ptr_array_add(added, t);
+    }
+}
+
+void topic_change(struct controller *c, GHashTable *names)
+{
+    g_autoptr(GPtrArray) sorted = names_sorted(names);
+    g_autoptr(GPtrArray) added = g_ptr_array_new();
+    g_autoptr(GPtrArray) partitions = g_ptr_array_new();
+    for (guint i = 0; i < sorted->len; i++) {
+        look_at_topic(c, sorted->pdata[i], added);
+    }
+    for (guint i = 0; i < added->len; i++) {
+        struct topic *t = added->pdata[i];
+        if (t->deletion) {
+            load_for_deletion(c, t);
+        } else {
+            add_all_partitions(t, partitions);
+        }
+    }
+    create_partitions(c, partitions);
+    topics_save(c, added);
+}
+
+/* ---- modifications ---- */
+
+/* Does the node say of this partition what the controller knows? */
+static bool same_assignment(const struct partition *p, const struct partition_assignment *a)
+{
+    return broker_ids_equal(p->replicas, a->replicas) && broker_ids_equal(p->adding, a->adding) &&
+           broker_ids_equal(p->removing, a->removing);
+}
+
+/* Compares what is there already. Returns whether the node has to be put right, and says why. */
+static bool differs(struct controller *c, struct topic *t, const struct topic_assignment *a)
+{
+    const struct partition *first = NULL;
+    guint wrong = 0;
+    for (guint i = 0; i < t->partitions->len; i++) {
+        const struct partition *p = t->partitions->pdata[i];
+        const struct partition_assignment *node = topic_assignment_find(a, p->id);
+        if (!node || !same_assignment(p, node)) {
+            first = wrong++ ? first : p;
+        }
+    }
+    if (wrong) {
+        g_autofree char *path = topic_path(t->ref->name);
+        g_autofree char *ids = broker_ids_text(first->replicas);
+        complain(c, EINVAL, path,
+                "the assignment of %u partitions was put back (%d: %s): admin/reassign_partitions moves replicas",
+                wrong, first->id, ids);
+    }
+    /* A tool from before 2.8 drops the id; brokers would refuse the one that the next controller invents
+     * (KAFKA-14190). */
+    return wrong || strcmp(t->ref->id, a->topic_id) != 0;
+}
+
+static void add_new_partitions(
+        struct controller *c, struct topic *t, const struct topic_assignment *a, GPtrArray *added)
+{
+    for (guint i = 0; i < a->partitions->len; i++) {
+        const struct partition_assignment *p = &g_array_index(a->partitions, struct partition_assignment, i);
+        if (!topic_partition(t, p->partition)) {
+            add_partition(c, t, p);
+            g_ptr_array_add(added, topic_partition(t, p->partition));
+        }
+    }
+}
+
+/* Partitions that were added to a topic while it is being deleted are taken out again; the assignment is the cached
+ * one (KAFKA-6612). The event that this write causes finds nothing to do. */
+static void revert_additions(struct controller *c, struct topic *t, const struct topic_assignment *a, int32_t version)
+{
+    g_autofree char *path = topic_path(t->ref->name);
+    bool grown = false;
+    for (guint i = 0; i < a->partitions->len; i++) {
+        grown = grown || !topic_partition(t, g_array_index(a->partitions, struct partition_assignment, i).partition);
+    }
+    if (!grown) {
+        return;
+    }
+    complain(c, EBUSY, path, "the topic is being deleted: the partitions added to it were taken out again");
+    struct topic_assignment *out = topic_assignment_new();
+    g_strlcpy(out->topic_id, t->ref->id, sizeof(out->topic_id));
+    encode_partitions(t, out);
+    struct txn *txn = fenced_txn(c);
+    txn_set(txn, path, topic_assignment_encode(out), version);
+    topic_assignment_free(out);
+    int rc = fenced_run_one(c, txn);
+    if (rc && rc != ZBADVERSION && rc != ZNONODE && !c->moved) { /* written again, or gone: another event follows */
+        complain(c, zerr_errno(rc), path, "the topic could not be written: %s", zerr_name(rc));
+    }
+}
+
+static void modify_topic(struct controller *c, const char *name, GPtrArray *added, GPtrArray *touched)
+{
+    struct topic *t = context_topic(&c->ctx, name);
+    struct zstat stat;
+    int rc;
+    struct topic_assignment *a = t ? read_topic(c, name, &stat, &rc) : NULL;
+    if (!a || stat.czxid != t->czxid) { /* unknown, without usable data, or another one: TopicChange follows */
+        topic_assignment_free(a);
+        return;
+    }
+    if (t->deletion) {
+        revert_additions(c, t, a, stat.version);
+        topic_assignment_free(a);
+        return;
+    }
+    if (!t->ref->id[0] && a->topic_id[0] && !g_hash_table_contains(c->ctx.topic_ids, a->topic_id)) {
+        topic_set_id(&c->ctx, t, a->topic_id);
+    }
+    give_topic_id(c, t);
+    t->unsaved = differs(c, t, a);
+    add_new_partitions(c, t, a, added);
+    g_ptr_array_add(touched, t);
+    topic_assignment_free(a);
+}
+
+void partition_modifications(struct controller *c, GHashTable *names)
+{
+    g_autoptr(GPtrArray) sorted = names_sorted(names);
+    g_autoptr(GPtrArray) added = g_ptr_array_new();
+    g_autoptr(GPtrArray) touched = g_ptr_array_new();
+    for (guint i = 0; i < sorted->len; i++) {
+        modify_topic(c, sorted->pdata[i], added, touched);
+    }
+    create_partitions(c, added);
+    topics_save(c, touched);
+}
