@@ -184,7 +184,9 @@ static void plan_topic(
 static void take_creation(struct controller *c, struct creation *n, const struct txn *txn)
 {
     struct partition *p = n->p;
-    if (txn->rc == ZOK) {
+    if (c->moved) {
+        n->done = true;
+    } else if (txn->rc == ZOK) {
         n->done = true;
         p->topic->unsaved = p->topic->unsaved && txn->ops[1].type != OP_SET;
         partition_take_leadership(c, p, &n->first);
@@ -193,9 +195,7 @@ static void take_creation(struct controller *c, struct creation *n, const struct
     } else if (txn->rc != ZNODEEXISTS && txn->rc != ZNONODE && txn->rc != ZBADVERSION) {
         g_autofree char *path = partition_state_path(p);
         n->done = true;
-        if (!c->moved) {
-            complain(c, zerr_errno(txn->rc), path, "the partition could not be created: %s", zerr_name(txn->rc));
-        }
+        complain(c, zerr_errno(txn->rc), path, "the partition could not be created: %s", zerr_name(txn->rc));
     }
 }
 
