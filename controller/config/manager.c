@@ -159,6 +159,18 @@ static void start_children(struct config_manager *m, const char *path)
     }
 }
 
+/* All topics, those without a configuration too: a log that is on disk already has what is read now. */
+static void start_topics(struct config_manager *m)
+{
+    g_autoptr(GPtrArray) topics = m->env.children(m->env.ctx, "/brokers/topics");
+    start_children(m, "topics");
+    for (guint i = 0; topics && i < topics->len; i++) {
+        g_autofree char *path = g_strconcat("topics/", topics->pdata[i], NULL);
+        if (!g_hash_table_contains(m->topics, topics->pdata[i]))
+            start_entity(m, path);
+    }
+}
+
 static void start_pairs(struct config_manager *m)
 {
     g_autoptr(GPtrArray) users = m->env.children(m->env.ctx, "/config/users");
@@ -175,7 +187,8 @@ void config_manager_startup(struct config_manager *m)
     g_autofree char *own = g_strdup_printf("brokers/%d", m->config->broker_id);
     start_entity(m, "brokers/" ENTITY_DEFAULT);
     start_entity(m, own);
-    static const char *const types[] = {"topics", "clients", "users", "ips"};
+    start_topics(m);
+    static const char *const types[] = {"clients", "users", "ips"};
     for (size_t i = 0; i < G_N_ELEMENTS(types); i++)
         start_children(m, types[i]);
     start_pairs(m);
