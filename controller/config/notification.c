@@ -239,7 +239,8 @@ static void forget_removed(struct notification_listener *l)
 void notification_listener_created(struct notification_listener *l, const char *name)
 {
     int64_t now = l->env.now_ms(l->env.ctx);
-    g_hash_table_add(l->known, g_strdup(name));
+    if (!g_hash_table_add(l->known, g_strdup(name)))
+        return; /* the pass at the start was faster than the feed */
     process(l, new_notification(name), NULL, /* replay= */ false, now);
     purge(l, now);
     if (g_hash_table_size(l->known) > 2 * l->heap->len + KNOWN_SLACK)
