@@ -1,0 +1,8 @@
+#pragma once
+/* Is the mount point fit to be mounted on? */
+
+/* Detaches dead kafkafs mounts from `mountpoint` (absolute, without links). 0, or -errno with one line: a live one is
+ * in the way, it is no directory, it is not empty. No other thread may run (it forks). */
+int mountpoint_prepare(const char *mountpoint, char **ret_why);
+/* Pid-less hint for a store that is locked: is a kafkafs mount of this source in the mount table? */
+int mounted_source(const char *source);
