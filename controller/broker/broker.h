@@ -53,6 +53,8 @@ struct disk_batch {
 struct disk_batch *disk_batch_new(enum disk_work work, int dir);
 /* Takes a reference to the topic. The task is good until the next one is added. */
 struct log_task *disk_batch_add(struct disk_batch *b, struct topic_ref *topic, int32_t partition);
+/* The log dir has failed: the tasks from `from` on have `err`. Takes `why` over. */
+void disk_batch_fail(struct disk_batch *b, guint from, int err, char *why);
 void disk_batch_free(struct disk_batch *b);
 
 /* ---- a follower's fetch: "I have applied this leader epoch and follow you". No data moves. ---- */

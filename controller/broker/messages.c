@@ -25,6 +25,14 @@ struct log_task *disk_batch_add(struct disk_batch *b, struct topic_ref *topic, i
     return &g_array_index(b->tasks, struct log_task, b->tasks->len - 1);
 }
 
+void disk_batch_fail(struct disk_batch *b, guint from, int err, char *why)
+{
+    for (guint i = from; i < b->tasks->len; i++)
+        g_array_index(b->tasks, struct log_task, i).err = err;
+    g_free(b->failed);
+    b->failed = why;
+}
+
 void disk_batch_free(struct disk_batch *b)
 {
     if (!b)

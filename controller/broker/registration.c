@@ -1,0 +1,116 @@
+/* What a broker writes to the tree when it starts (KafkaZkClient.createTopLevelPaths, registerBroker). */
+#include "controller/broker/engine_internal.h"
+#include "controller/json/codec.h"
+#include <string.h>
+#include <sys/random.h>
+
+/* ZkData.PersistentZkPaths; parents first. */
+static const char *const persistent_paths[] = {
+        "/consumers",
+        "/brokers",
+        "/brokers/ids",
+        "/brokers/topics",
+        "/config",
+        "/config/changes",
+        "/admin",
+        "/admin/delete_topics",
+        "/brokers/seqid",
+        "/isr_change_notification",
+        "/latest_producer_id_block",
+        "/log_dir_event_notification",
+        "/config/topics",
+        "/config/clients",
+        "/config/users",
+        "/config/brokers",
+        "/config/ips",
+};
+
+static uint32_t random_bits(void *arg)
+{
+    uint32_t v;
+
+    return getrandom(&v, sizeof v, 0) == sizeof v ? v : g_random_int();
+}
+
+struct txn *registration_roots(struct engine *e)
+{
+    struct txn *txn = txn_new(TXN_INTERNAL);
+    char id[23];
+
+    for (size_t i = 0; i < G_N_ELEMENTS(persistent_paths); i++)
+        if (!mirror_exists(e->config.mirror, persistent_paths[i]))
+            txn_create(txn, persistent_paths[i], NULL, 0);
+    if (!mirror_exists(e->config.mirror, "/cluster"))
+        txn_create(txn, "/cluster", NULL, 0);
+    if (!mirror_exists(e->config.mirror, "/cluster/id")) {
+        uuid_generate(random_bits, NULL, id);
+        txn_create(txn, "/cluster/id", cluster_id_encode(id), 0);
+    }
+    if (txn->n_ops > 0)
+        return txn;
+    txn_free(txn);
+    return NULL;
+}
+
+char *registration_cluster_id(struct engine *e)
+{
+    struct bytes *data = NULL;
+    char *id = NULL;
+
+    if (mirror_get(e->config.mirror, "/cluster/id", &data, NULL) == ZOK && data && !cluster_id_decode(data, &id, NULL))
+        id = NULL;
+    bytes_unref(data);
+    return id;
+}
+
+struct bytes *registration_encode(const struct broker_config *config)
+{
+    struct broker_registration r = {.endpoints = config->endpoints,
+            .n_endpoints = config->n_endpoints,
+            .rack = config->rack,
+            .jmx_port = -1,
+            .timestamp_ms = g_get_real_time() / 1000};
+
+    r.version = broker_config_ibp_at_least(config, 2, 7, 0)      ? 5
+                : broker_config_ibp_at_least(config, 0, 1000, 1) ? 4
+                                                                 : 2;
+    return broker_registration_encode(&r);
+}
+
+static bool endpoints_clash(const struct broker_endpoint *a, size_t n_a, const struct broker_endpoint *b, size_t n_b)
+{
+    for (size_t i = 0; i < n_a; i++)
+        for (size_t k = 0; k < n_b; k++)
+            if (a[i].port == b[k].port && a[i].port != 0 && g_strcmp0(a[i].host, b[k].host) == 0)
+                return true;
+    return false;
+}
+
+int32_t registration_find_clash(struct engine *e, int32_t id, const struct broker_config *config)
+{
+    g_autoptr(GPtrArray) ids = mirror_children(e->config.mirror, "/brokers/ids");
+    int32_t clash = -1;
+
+    for (guint i = 0; ids && i < ids->len && clash < 0; i++) {
+        const char *name = g_ptr_array_index(ids, i);
+        g_autofree char *path = g_strdup_printf("/brokers/ids/%s", name);
+        struct broker_registration *r = NULL;
+        struct bytes *data = NULL;
+        gint64 other;
+        if (!g_ascii_string_to_signed(name, 10, 0, INT32_MAX, &other, NULL) || other == id)
+            continue;
+        if (mirror_get(e->config.mirror, path, &data, NULL) == ZOK && data &&
+                broker_registration_decode(data, &r, NULL)) {
+            if (endpoints_clash(config->endpoints, config->n_endpoints, r->endpoints, r->n_endpoints))
+                clash = (int32_t)other;
+            broker_registration_free(r);
+        }
+        bytes_unref(data);
+    }
+    return clash;
+}
+
+bool registration_clash(const struct broker_config *a, const struct broker_config *b)
+{
+    return endpoints_clash(a->endpoints, a->n_endpoints, b->endpoints, b->n_endpoints);
+}
