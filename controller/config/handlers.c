@@ -68,10 +68,9 @@ void broker_handler_apply(struct config_manager *m, const struct config_entity *
     g_autoptr(GPtrArray) complaints = dynamic_broker_set(m->broker, level, config, !start);
     for (guint i = 0; i < complaints->len; i++)
         manager_complain(m, EINVAL, e->path, complaints->pdata[i]);
-    if (!note_changes(m, e->path, keys, before) || start)
-        return;
-    m->env.broker_changed(m->env.ctx);
-    if (!unclean && unclean_allowed(m))
+    if (note_changes(m, e->path, keys, before))
+        m->env.broker_changed(m->env.ctx);
+    if (!start && !unclean && unclean_allowed(m))
         m->env.unclean_enabled(m->env.ctx, NULL);
 }
 

@@ -13,6 +13,7 @@ struct topic_state {
     GHashTable *overrides; /* in force, as topic_config_parse() gives them */
     bool hosted;           /* a replica was created here; otherwise it was only read at the start */
     int64_t czxid;         /* of the topic when it was read, 0 if there was none: tells a topic from its successor */
+    int64_t mzxid;         /* of the configuration when it was read, 0 likewise */
 };
 
 /* The replication throttle of a topic on this broker: "*", partitions, or NULL. */
@@ -41,8 +42,9 @@ bool manager_read(struct config_manager *m, const char *path, GHashTable **ret);
 void manager_complain(struct config_manager *m, int err, const char *path, const char *what);
 /* A line of `.state/events` if a value in force changed; NULL is none. Takes both over. */
 void manager_changed(struct config_manager *m, const char *path, const char *key, char *old, char *now);
-/* czxid of the topic's node, 0 if there is none. */
+/* Of the topic's node and of its configuration's; 0 if there is none. */
 int64_t manager_topic_czxid(struct config_manager *m, const char *topic);
+int64_t manager_topic_mzxid(struct config_manager *m, const char *topic);
 
 /* One entity is read and applied; `start`: the broker starts, so there is nothing old to keep. */
 void topic_handler_apply(struct config_manager *m, const struct config_entity *e, bool start);

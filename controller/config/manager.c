@@ -77,6 +77,13 @@ int64_t manager_topic_czxid(struct config_manager *m, const char *topic)
     return m->env.get(m->env.ctx, path, NULL, &stat) == ZOK ? stat.czxid : 0;
 }
 
+int64_t manager_topic_mzxid(struct config_manager *m, const char *topic)
+{
+    g_autofree char *path = g_strconcat("/config/topics/", topic, NULL);
+    struct zstat stat;
+    return m->env.get(m->env.ctx, path, NULL, &stat) == ZOK ? stat.mzxid : 0;
+}
+
 /* No JSON, or no object: Kafka reads it as no configuration. */
 static bool is_object(const struct bytes *data, char **ret_why)
 {

@@ -22,7 +22,7 @@ struct config_manager_env {
     void (*error)(void *ctx, int err, const char *path, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
     /* Unclean election is allowed by topic override (`topic`) or by this broker's default (NULL) now, and was not. */
     void (*unclean_enabled)(void *ctx, const char *topic);
-    /* The broker's own configuration in force changed. */
+    /* The broker's own configuration in force changed; at the start: it is not what the file says. */
     void (*broker_changed)(void *ctx);
 };
 
@@ -38,8 +38,8 @@ void config_manager_changes(struct config_manager *m);
 /* The feed made the child `name` of /config/changes: the same as a pass that finds just that one new, without listing.
  */
 void config_manager_change_created(struct config_manager *m, const char *name);
-/* A replica of the topic is being created here: its configuration is read now (LogManager.getOrCreateLog); the last
- * replica went: it is forgotten, and so is its throttle. */
+/* The topic's first replica is created here, or was found on the disk: its configuration is read now if it is not what
+ * was read before (LogManager.getOrCreateLog); the last replica went: it is forgotten, and so is its throttle. */
 void config_manager_topic_created(struct config_manager *m, const char *topic);
 void config_manager_topic_removed(struct config_manager *m, const char *topic);
 

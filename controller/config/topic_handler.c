@@ -107,14 +107,14 @@ static void warn(struct config_manager *m, const char *path, GHashTable *overrid
         manager_complain(m, 0, path, warnings->pdata[i]);
 }
 
-static struct topic_state *put_state(struct config_manager *m, const char *topic, GHashTable *overrides, bool hosted)
+static void put_state(struct config_manager *m, const char *topic, GHashTable *overrides, bool hosted)
 {
     struct topic_state *s = g_new0(struct topic_state, 1);
     s->overrides = overrides;
     s->hosted = hosted;
     s->czxid = manager_topic_czxid(m, topic);
+    s->mzxid = manager_topic_mzxid(m, topic);
     g_hash_table_insert(m->topics, g_strdup(topic), s);
-    return s;
 }
 
 void topic_handler_apply(struct config_manager *m, const struct config_entity *e, bool start)
@@ -136,6 +136,11 @@ void topic_handler_apply(struct config_manager *m, const struct config_entity *e
 
 void config_manager_topic_created(struct config_manager *m, const char *topic)
 {
+    struct topic_state *s = topic_state_find(m, topic);
+    if (s && s->mzxid == manager_topic_mzxid(m, topic)) { /* a log that was there at the start: nothing new to read */
+        s->hosted = true;
+        return;
+    }
     g_autofree char *path = g_strconcat("topics/", topic, NULL);
     put_state(m, topic, read_overrides(m, path, /* lenient= */ true), /* hosted= */ true);
 }

@@ -126,6 +126,9 @@ static void test_topic_bad_value(void **state)
     assert_topic(&f, "segment.bytes", "200", DYNAMIC_TOPIC);
     assert_topic(&f, "retention.ms", "604800000", DEFAULT);
     assert_int_equal(f.tree->errors->len, 1);
+    config_manager_topic_created(f.m, "a"); /* its log was found on the disk: said once */
+    assert_int_equal(f.tree->errors->len, 1);
+    assert_topic(&f, "segment.bytes", "200", DYNAMIC_TOPIC);
     fake_config(f.tree, "topics/a", "cleanup.policy=compact", NULL);
     notify(&f, "topics/a");
     assert_topic(&f, "segment.bytes", "1073741824", DEFAULT);
@@ -575,6 +578,7 @@ static void test_no_notification(void **state)
     restart(&f);
     assert_broker(&f, "background.threads", "4", DYNAMIC_BROKER);
     assert_int_equal(f.tree->events->len, 0);
+    assert_int_equal(f.tree->broker_changed, 1); /* who took a value from the file asks again */
     stop(&f);
 }
 
