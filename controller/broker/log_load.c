@@ -55,7 +55,6 @@ static int look_at_segments(int fd, bool *ret_any, bool *ret_data)
 
     if (!dir)
         return -errno;
-    *ret_any = *ret_data = false;
     for (errno = 0; (e = readdir(dir)); errno = 0) {
         if (!g_str_has_suffix(e->d_name, ".log") || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
@@ -71,7 +70,7 @@ static int look_at_segments(int fd, bool *ret_any, bool *ret_data)
 static int load_current(struct log_dir *d, const char *name, struct found_log *log)
 {
     int fd = log_dir_open_child(d->fd, name);
-    bool any, data;
+    bool any = false, data = false;
     int r;
 
     if (fd < 0)
