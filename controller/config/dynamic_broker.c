@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 #include "controller/config/dynamic_broker.h"
+#include "controller/config/listener_update.h"
 #include "controller/config/value.h"
 
 /* Kept apart, since DescribeConfigs names the source by what is declared even where the running broker refused it. */
@@ -309,12 +310,36 @@ static void check_together(struct update *u)
     }
 }
 
+static const char *const listener_keys[] = {"listeners", "advertised.listeners", "listener.security.protocol.map"};
+
+/* `before`: the listeners that run, NULL if none do. */
+static void check_listeners(struct update *u, const struct listener_set *before)
+{
+    g_autofree char *why = NULL, *changed = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(listener_keys) && !changed; i++)
+        if (g_strcmp0(g_hash_table_lookup(u->old, listener_keys[i]), g_hash_table_lookup(u->now, listener_keys[i])) !=
+                0)
+            changed = g_strdup(listener_keys[i]);
+    if (!changed)
+        return;
+    struct listener_set *now = listener_set_new(u->b, &why);
+    if (now)
+        why = listener_set_why_refused(before, now);
+    listener_set_free(now);
+    if (!why)
+        return;
+    complain(u->complaints, changed, why);
+    for (size_t i = 0; i < G_N_ELEMENTS(listener_keys); i++)
+        take_back(u, listener_keys[i]);
+}
+
 GPtrArray *dynamic_broker_set(struct dynamic_broker *b, enum broker_level level, GHashTable *config, bool running)
 {
     GPtrArray *complaints = g_ptr_array_new_with_free_func(g_free);
     int64_t before[G_N_ELEMENTS(thread_keys)];
     for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++)
         before[i] = number(b, thread_keys[i]);
+    struct listener_set *listeners = running ? listener_set_new(b, NULL) : NULL;
     struct level *l = &b->levels[level];
     g_autoptr(GHashTable) old = g_steal_pointer(&l->in_force);
     g_hash_table_remove_all(l->declared);
@@ -332,6 +357,8 @@ GPtrArray *dynamic_broker_set(struct dynamic_broker *b, enum broker_level level,
     if (running)
         check_threads(&u, before);
     check_together(&u);
+    check_listeners(&u, listeners);
+    listener_set_free(listeners);
     g_ptr_array_sort(complaints, compare_strings);
     return complaints;
 }

@@ -471,6 +471,45 @@ static void test_per_broker_keys_in_default(void **state)
     stop(&f);
 }
 
+static void test_listeners(void **state)
+{
+#define MAP "\"listener.security.protocol.map\":"
+    struct fixture f = start(fake_broker(1, "listeners=PLAINTEXT://h:1,SSL://h:2", NULL), fake_tree_new());
+    static const struct {
+        const char *keys;      /* as JSON, with a comma at the end */
+        const char *listeners; /* in force afterwards */
+        const char *why;       /* NULL: good */
+    } cases[] = {
+            {"\"listeners\":\"PLAINTEXT://h:1,SSL://h:3\",", "PLAINTEXT://h:1,SSL://h:3", NULL},
+            {"\"listeners\":\"PLAINTEXT://h:1\",", "PLAINTEXT://h:1", NULL},
+            {"\"listeners\":\"PLAINTEXT://h:1,NEW://h:9\"," MAP "\"PLAINTEXT:PLAINTEXT,NEW:SSL,SSL:SSL\",",
+                    "PLAINTEXT://h:1,NEW://h:9", NULL},
+            {"\"advertised.listeners\":\"PLAINTEXT://x:5\",", "PLAINTEXT://h:1,SSL://h:2", NULL},
+            {"\"listeners\":\"rubbish\",", "PLAINTEXT://h:1,SSL://h:2", "no NAME://host:port"},
+            {"\"listeners\":\"PLAINTEXT://h:1,OTHER://h:4\",", "PLAINTEXT://h:1,SSL://h:2", "no security protocol"},
+            {"\"listeners\":\"SSL://h:2\",", "PLAINTEXT://h:1,SSL://h:2", "inter-broker listener PLAINTEXT"},
+            {"\"advertised.listeners\":\"PLAINTEXT://x:1,SASL_SSL://x:2\",", "PLAINTEXT://h:1,SSL://h:2",
+                    "SASL_SSL is advertised"},
+            {MAP "\"PLAINTEXT:PLAINTEXT,SSL:SASL_SSL\",", "PLAINTEXT://h:1,SSL://h:2",
+                    "protocol of the existing listener SSL"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        fake_config(f.tree, "brokers/1", NULL);
+        notify(&f, "brokers/1");
+        fake_clear(f.tree);
+        g_autofree char *text = g_strdup_printf("{\"config\":{%s\"log.retention.ms\":\"7\"}}", cases[i].keys);
+        fake_put(f.tree, "/config/brokers/1", text);
+        notify(&f, "brokers/1");
+        assert_int_equal(f.tree->errors->len, cases[i].why ? 1 : 0);
+        if (cases[i].why && !fake_said(f.tree->errors, cases[i].why))
+            fail_msg("%s: %s", text, (char *)f.tree->errors->pdata[0]);
+        g_autofree char *value = config_manager_broker_value(f.m, "listeners");
+        assert_string_equal(value, cases[i].listeners);
+        assert_broker(&f, "log.retention.ms", "7", DYNAMIC_BROKER); /* the rest is applied */
+    }
+    stop(&f);
+}
+
 static void test_thread_counts(void **state)
 {
     struct fixture f = start_plain();
@@ -719,6 +758,7 @@ int main(void)
             cmocka_unit_test(test_broker_bad_values),
             cmocka_unit_test(test_broker_read_only_keys),
             cmocka_unit_test(test_per_broker_keys_in_default),
+            cmocka_unit_test(test_listeners),
             cmocka_unit_test(test_thread_counts),
             cmocka_unit_test(test_values_together),
             cmocka_unit_test(test_unclean_default),

@@ -1,0 +1,106 @@
+# Broker configuration: per broker over cluster-wide over the file over Kafka's defaults.
+load ../lib/mount
+
+setup() {
+    new_cluster num.io.threads=2 log.retention.hours=24 password.encoder.secret=topsecret
+    start_kafkafs
+    topic t '{"0":[1,2]}'
+    settle
+}
+config() { put_line "$M/config/brokers/$1" "{\"version\":1,\"config\":$2}"; }
+notify() {
+    put_line "$M/config/changes/config_change_" "{\"version\":2,\"entity_path\":\"$1\"}"
+    settle
+}
+# broker B KEY, topic_key B KEY: value and source.
+broker() { echo "$(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/brokers/$1") $(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config_source/brokers/$1")"; }
+topic_key() { echo "$(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/topics/t") $(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config_source/topics/t")"; }
+
+@test "the levels, and topics that fall back to them" {
+    is "$(broker 1 num.io.threads)" "2 STATIC_BROKER_CONFIG"
+    is "$(topic_key 1 retention.ms)" "86400000 DEFAULT_CONFIG"
+    config '<default>' '{"log.retention.ms":"5000","num.io.threads":"4"}'
+    is "$(broker 1 num.io.threads)" "2 STATIC_BROKER_CONFIG"
+    notify 'brokers/<default>'
+    config 2 '{"num.io.threads":"3"}'
+    notify brokers/2
+    is "$(broker 1 num.io.threads)" "4 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    is "$(broker 2 num.io.threads)" "3 DYNAMIC_BROKER_CONFIG"
+    is "$(topic_key 1 retention.ms)" "5000 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    grep -qx log.retention.ms=5000 "$M/.state/brokers/3/config/brokers/<default>"
+    config 2 '{}'
+    notify brokers/2
+    is "$(broker 2 num.io.threads)" "4 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    config '<default>' '{"log.segment.bytes":"9000"}'
+    notify 'brokers/<default>'
+    is "$(topic_key 1 retention.ms)" "86400000 DEFAULT_CONFIG"
+    is "$(topic_key 1 segment.bytes)" "9000 DYNAMIC_DEFAULT_BROKER_CONFIG"
+}
+
+@test "an unrelated default leaves a topic's own values alone" {
+    echo retention.ms=42 >"$M/config/topics/t"
+    notify topics/t
+    for value in 1000 2000; do
+        config '<default>' "{\"log.segment.bytes\":\"$value\"}"
+        notify 'brokers/<default>'
+        is "$(topic_key 2 retention.ms)" "42 DYNAMIC_TOPIC_CONFIG"
+    done
+}
+
+@test "wrong values are refused; read-only keys are kept, ignored and said" {
+    refused "$EINVAL" config 1 '{"num.io.threads":"many"}'
+    reason num.io.threads
+    refused "$EINVAL" config 1 '{"log.retention.ms":"0"}'
+    refused "$EINVAL" config nobody '{}'
+    config 1 '{"broker.rack":"r9","num.io.threads":"4"}'
+    notify brokers/1
+    is "$(broker 1 broker.rack)" " DEFAULT_CONFIG"
+    is "$(broker 1 num.io.threads)" "4 DYNAMIC_BROKER_CONFIG"
+    grep -q 'broker 1: broker.rack: is read-only' "$M/.state/errors"
+}
+
+@test "one bad value in the tree drops only itself, also at the start" {
+    stop_kafkafs
+    start_kafkafs -o raw
+    put "$M/config/brokers/1" '{"version":1,"config":{"log.retention.ms":"7000","num.io.threads":"abc"}}'
+    notify brokers/1
+    is "$(broker 1 num.io.threads)" "2 STATIC_BROKER_CONFIG"
+    is "$(broker 1 log.retention.ms)" "7000 DYNAMIC_BROKER_CONFIG"
+    kill_broker 1
+    start_broker 1
+    is "$(broker_state 1)" running
+    is "$(broker 1 log.retention.ms)" "7000 DYNAMIC_BROKER_CONFIG"
+}
+
+@test "the start reads without a notification" {
+    config 1 '{"log.cleaner.threads":"2"}'
+    is "$(broker 1 log.cleaner.threads)" "1 DEFAULT_CONFIG"
+    kill_broker 1
+    start_broker 1
+    is "$(broker 1 log.cleaner.threads)" "2 DYNAMIC_BROKER_CONFIG"
+}
+
+@test "a running thread pool is halved or doubled at most" {
+    config 1 '{"num.io.threads":"64"}'
+    notify brokers/1
+    is "$(broker 1 num.io.threads | cut -d' ' -f1)" 2
+    grep -q 'num.io.threads: 64 threads, where 2 run' "$M/.state/errors"
+}
+
+@test "secrets are hidden everywhere" {
+    config 1 '{"listener.name.x.ssl.key.password":"keyFactoryAlgorithm:a,cipherAlgorithm:b,keyLength:128,salt:c2VjcmV0,iterations:1,encryptedPassword:c2VjcmV0,passwordLength:6,initializationVector:c2VjcmV0"}'
+    notify brokers/1
+    is "$(broker 1 listener.name.x.ssl.key.password)" "[hidden] DYNAMIC_BROKER_CONFIG"
+    is "$(broker 1 password.encoder.secret)" "[hidden] STATIC_BROKER_CONFIG"
+    run -1 grep -r -e c2VjcmV0 -e topsecret "$M/.state/brokers/1/config" "$M/.state/events" "$M/.state/errors"
+}
+
+@test "unclean election is allowed by the cluster's default, at once" {
+    kill_broker 2
+    kill_broker 1
+    start_broker 2
+    is "$(leader t 0)" -1
+    config '<default>' '{"unclean.leader.election.enable":"true"}'
+    notify 'brokers/<default>'
+    is "$(leader t 0)" 2
+}
