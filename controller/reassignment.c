@@ -7,10 +7,26 @@
  *      because it is the only record of the origin */
 #include "controller/core.h"
 
+/* What an earlier request has added is not part of the origin, and goes if the new request does not want it. But when
+ * that request died in step B nobody of the origin may be in sync any more: then all stay until the target is. */
+static struct broker_ids *origin_to_keep(struct controller *c, const struct partition *p)
+{
+    struct broker_ids *origin = partition_origin(&c->ctx, p);
+    bool in_sync = !p->has_leadership;
+    for (uint32_t i = 0; i < origin->n; i++) {
+        in_sync = in_sync || broker_ids_contain(p->leadership.isr, origin->id[i]);
+    }
+    if (in_sync) {
+        return origin;
+    }
+    broker_ids_unref(origin);
+    return broker_ids_ref(p->replicas);
+}
+
 /* ReplicaAssignment.reassignTo: the target's order leads, the rest of the origin follows. */
 static void assign_target(struct controller *c, struct partition *p, const struct broker_ids *target)
 {
-    struct broker_ids *origin = partition_origin(&c->ctx, p);
+    struct broker_ids *origin = origin_to_keep(c, p);
     struct broker_ids *rest = context_without(&c->ctx, origin, target);
     g_autofree int32_t *all = g_new(int32_t, target->n + rest->n + 1);
     memcpy(all, target->id, target->n * sizeof(*all));
