@@ -349,9 +349,16 @@ GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum el
     return elected;
 }
 
+/* Not for topics that are queued for deletion; but one that waits for the end of its reassignment needs leaders, or that
+ * end would never come. */
+static bool needs_leaders(const struct topic *t)
+{
+    return !t->deletion || (!t->deletion->started && t->n_reassigning > 0);
+}
+
 static void add_waiting(struct topic *t, GPtrArray *waiting)
 {
-    for (guint i = 0; t && !t->deletion && i < t->partitions->len; i++) {
+    for (guint i = 0; t && needs_leaders(t) && i < t->partitions->len; i++) {
         struct partition *p = t->partitions->pdata[i];
         if (p->status == PARTITION_NEW || p->status == PARTITION_OFFLINE) {
             g_ptr_array_add(waiting, p);
