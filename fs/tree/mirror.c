@@ -184,11 +184,23 @@ static void apply_deleted(struct mirror *m, const struct commit *c, struct chang
     znode_unref(n);
 }
 
-static void apply_data(struct mirror *m, struct change *ch)
+/* A node that was made with null data and got its value in the same commit, as a broker's registration, was never shown
+ * as a directory. */
+static void become_file_again(struct mirror *m, struct znode *n, const char *path)
+{
+    if (!n->directory || znode_num_children(n) > 0 || (m->always_directory && m->always_directory(m->arg, path)))
+        return;
+    n->directory = false;
+    n->parent->children->directories--;
+}
+
+static void apply_data(struct mirror *m, const struct commit *c, struct change *ch)
 {
     struct znode *n = find(m, ch->path, strlen(ch->path));
     g_assert(n);
     ch->was_null = !n->data;
+    if (!n->data && ch->data && n->stat.czxid == c->zxid)
+        become_file_again(m, n, ch->path);
     bytes_unref(n->data);
     n->data = bytes_ref(ch->data);
     n->stat = ch->stat;
@@ -210,7 +222,7 @@ void mirror_apply(struct mirror *m, struct commit *c)
         else if (ch->type == NODE_DELETED)
             apply_deleted(m, c, ch);
         else
-            apply_data(m, ch);
+            apply_data(m, c, ch);
     }
     atomic_store(&m->zxid, c->zxid);
     pthread_rwlock_unlock(&m->lock);
