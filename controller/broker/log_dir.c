@@ -26,8 +26,12 @@ int log_dir_open_child(int fd, const char *name)
     struct stat parent, child;
 
     int r = (int)syscall(SYS_openat2, fd, name, &how, sizeof how);
-    if (r >= 0 || (errno != ENOSYS && errno != EPERM))
-        return r >= 0 ? r : -errno;
+    if (r >= 0)
+        return r;
+    if (errno == ENOTDIR) /* a link, or another kind of file? */
+        return fstatat(fd, name, &child, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(child.st_mode) ? -ELOOP : -ENOTDIR;
+    if (errno != ENOSYS && errno != EPERM)
+        return -errno;
     /* a sandbox without openat2(): the same by hand, but for bind mounts of the same file system */
     r = openat(fd, name, (int)how.flags);
     if (r < 0)

@@ -23,7 +23,8 @@ static int parse_topic_id(const char *text, char ret[23])
         return -EINVAL;
     size_t len = strcspn(id, "\r\n");
     g_autofree char *copy = g_strndup(id, len);
-    if (len != 22 || !uuid_valid(copy) || strspn(id + len, "\r\n") != strlen(id + len))
+    if (len != 22 || !uuid_valid(copy) || strcmp(copy, "AAAAAAAAAAAAAAAAAAAAAA") == 0 ||
+            strspn(id + len, "\r\n") != strlen(id + len))
         return -EINVAL;
     strcpy(ret, copy);
     return 0;

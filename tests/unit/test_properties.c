@@ -29,7 +29,7 @@ static GHashTable *parse(const char *text, size_t len)
     return ret;
 }
 
-static void expect_value(const char *text, const char *key, const char *value)
+static void expect_property(const char *text, const char *key, const char *value)
 {
     g_autoptr(GHashTable) all = parse(text, strlen(text));
 
@@ -42,42 +42,42 @@ static void expect_value(const char *text, const char *key, const char *value)
 
 static void syntax(void **state)
 {
-    expect_value("a=b", "a", "b");
-    expect_value("a = b\n", "a", "b");
-    expect_value("a:b", "a", "b");
-    expect_value("a b c", "a", "b c");
-    expect_value("  a\t=\f b ", "a", "b ");
-    expect_value("a==b", "a", "=b");
-    expect_value("a =: b", "a", ": b");
-    expect_value("a", "a", "");
-    expect_value("a=", "a", "");
-    expect_value("=v", "", "v");
-    expect_value("# x=1\n! y=2\n  # z=3\na=1", "a", "1");
-    expect_value("a=1\r\nb=2\r", "b", "2");
-    expect_value("a=1\ra=2", "a", "2");
-    expect_value("a=# no comment", "a", "# no comment");
-    expect_value("log.dirs=/d/\xc3\xa4", "log.dirs", "/d/\xc3\xa4");
+    expect_property("a=b", "a", "b");
+    expect_property("a = b\n", "a", "b");
+    expect_property("a:b", "a", "b");
+    expect_property("a b c", "a", "b c");
+    expect_property("  a\t=\f b ", "a", "b ");
+    expect_property("a==b", "a", "=b");
+    expect_property("a =: b", "a", ": b");
+    expect_property("a", "a", "");
+    expect_property("a=", "a", "");
+    expect_property("=v", "", "v");
+    expect_property("# x=1\n! y=2\n  # z=3\na=1", "a", "1");
+    expect_property("a=1\r\nb=2\r", "b", "2");
+    expect_property("a=1\ra=2", "a", "2");
+    expect_property("a=# no comment", "a", "# no comment");
+    expect_property("log.dirs=/d/\xc3\xa4", "log.dirs", "/d/\xc3\xa4");
 }
 
 static void continuation(void **state)
 {
-    expect_value("a=1,\\\n   2,\\\r\n 3\nb=4", "a", "1,2,3");
-    expect_value("a=1\\\\\nb=2", "b", "2");
-    expect_value("a=1\\\\\nb=2", "a", "1\\");
-    expect_value("ke\\\n  y=v", "key", "v");
-    expect_value("a\\\n = v", "a", "v");
-    expect_value("a = \\\n  v", "a", "v");
-    expect_value("a=v\\", "a", "v");
-    expect_value("# comment \\\na=v", "a", "v"); /* a comment does not continue */
+    expect_property("a=1,\\\n   2,\\\r\n 3\nb=4", "a", "1,2,3");
+    expect_property("a=1\\\\\nb=2", "b", "2");
+    expect_property("a=1\\\\\nb=2", "a", "1\\");
+    expect_property("ke\\\n  y=v", "key", "v");
+    expect_property("a\\\n = v", "a", "v");
+    expect_property("a = \\\n  v", "a", "v");
+    expect_property("a=v\\", "a", "v");
+    expect_property("# comment \\\na=v", "a", "v"); /* a comment does not continue */
 }
 
 static void escapes(void **state)
 {
-    expect_value("a\\ b\\=c\\:d=e", "a b=c:d", "e");
-    expect_value("a=\\t\\n\\r\\f\\x\\\\", "a", "\t\n\r\fx\\");
-    expect_value("a=\\u0041\\u00e4", "a", "A\xc3\xa4");
-    expect_value("a=\\ud83d\\ude00", "a", "\xf0\x9f\x98\x80");
-    expect_value("a=\\u0020 b", "a", "  b");
+    expect_property("a\\ b\\=c\\:d=e", "a b=c:d", "e");
+    expect_property("a=\\t\\n\\r\\f\\x\\\\", "a", "\t\n\r\fx\\");
+    expect_property("a=\\u0041\\u00e4", "a", "A\xc3\xa4");
+    expect_property("a=\\ud83d\\ude00", "a", "\xf0\x9f\x98\x80");
+    expect_property("a=\\u0020 b", "a", "  b");
     assert_null(parse("x=1\na=\\u12", 10));
     assert_null(parse("a=\\uzzzz", 8));
     assert_null(parse("a=\\ud83d", 8));
