@@ -13,14 +13,16 @@ struct record_write {
     const struct node *node; /* NULL: removed */
 };
 
-/* One record as walk() finds it. */
+/* One record, or a damaged place, as walk() finds it. */
 struct record_view {
-    int err; /* 0; -EUCLEAN, -EPROTO: see record_decode(); -ENODATA: it is there, but a look-up does not find it */
+    int err;          /* 0; -EUCLEAN, -EPROTO: see record_decode(); -EIO: records from about this key on are lost */
+    const char *what; /* the error in words */
     const void *key;
     size_t key_len;
-    uint64_t parent_id; /* this and all below are not set if `name` is NULL: no znode has such a key */
-    const char *name;
-    struct node node; /* valid if err is 0 or -ENODATA; borrowed */
+    uint64_t parent_id;      /* of the key, with `name` */
+    const char *name;        /* NULL: no znode has such a key */
+    struct node node;        /* valid if err is 0; borrowed */
+    const struct meta *meta; /* not NULL: this is the meta record, and no node; valid if err is 0 */
 };
 
 struct backend;
@@ -33,8 +35,8 @@ struct backend_ops {
     int (*commit)(struct backend *b, const struct record_write *writes, size_t n, const struct meta *meta);
     /* The batch ends without a commit. */
     void (*reset)(struct backend *b);
-    /* Visits every record but the meta record in the order of keys until `visit` returns non-zero; returns that, or
-     * -errno. */
+    /* Visits every record in the order of keys until `visit` returns non-zero; returns that, or -errno. The meta
+     * record, if it is among them, comes first. */
     int (*walk)(struct backend *b, int (*visit)(void *arg, const struct record_view *view), void *arg);
     void (*usage)(struct backend *b, struct store_usage *ret); /* any thread */
     void (*close)(struct backend *b);

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include "fs/store/lmdb.h"
+#include <unistd.h>
+#include "fs/store/lmdb_dir.h"
+#include "fs/store/lmdb_walk.h"
 #include "fs/store/load.h"
 #include "fs/tree/path.h"
 
@@ -16,7 +18,8 @@ struct known {
 
 struct check {
     FILE *out;
-    const struct meta *meta;
+    struct meta meta;
+    bool meta_known;
     GHashTable *known; /* id -> struct known */
     uint32_t ephemerals;
     int faults;
@@ -47,12 +50,12 @@ static void report(struct check *c, const struct record_view *view, const char *
 static void check_stat(struct check *c, const struct record_view *view)
 {
     const struct node *node = &view->node;
-    if (c->meta->zxid < 0)
+    if (!c->meta_known)
         return;
     int64_t newest = MAX(node->stat.pzxid, MAX(node->stat.czxid, node->stat.mzxid));
-    if (newest > c->meta->zxid)
-        report(c, view, "zxid %" PRId64 " is beyond the store's last, %" PRId64, newest, c->meta->zxid);
-    if (node->id >= c->meta->next_id)
+    if (newest > c->meta.zxid)
+        report(c, view, "zxid %" PRId64 " is beyond the store's last, %" PRId64, newest, c->meta.zxid);
+    if (node->id >= c->meta.next_id)
         report(c, view, "id %" PRIu64 " has not been given out yet", node->id);
     if (node->id <= view->parent_id)
         report(c, view, "id %" PRIu64 " is not above its parent's, %" PRIu64, node->id, view->parent_id);
@@ -74,19 +77,32 @@ static void add_known(struct check *c, const struct record_view *view, const cha
     g_hash_table_insert(c->known, g_memdup2(&node->id, sizeof node->id), known);
 }
 
+static void check_meta(struct check *c, const struct record_view *view)
+{
+    if (view->err < 0) {
+        fprintf(c->out, "the meta record: %s\n", view->what);
+        c->faults++;
+    } else {
+        c->meta = *view->meta;
+        c->meta_known = true;
+    }
+}
+
 static int check_record(void *arg, const struct record_view *view)
 {
     struct check *c = arg;
+    if (view->meta) {
+        check_meta(c, view);
+        return 0;
+    }
     struct known *parent = view->name ? g_hash_table_lookup(c->known, &view->parent_id) : NULL;
-    if (parent)
+    if (parent && view->err != -EIO)
         parent->found++;
-    if (view->err == -EPROTO)
-        report(c, view, "written by a newer version");
-    else if (view->err == -ENODATA)
-        report(c, view, "cannot be found by its name (index damaged)");
+    if (view->err == -EIO)
+        report(c, view, "%s: records from about here on cannot be read", view->what);
     else if (view->err < 0)
-        report(c, view, "record damaged (checksum)");
-    if (view->err < 0 && view->err != -ENODATA)
+        report(c, view, "%s", view->what);
+    if (view->err < 0)
         return 0;
     if (view->parent_id == 0)
         c->root_found = true;
@@ -115,38 +131,37 @@ static void check_counts(struct check *c)
         fprintf(c->out, "/: missing\n");
         c->faults++;
     }
-    if (c->meta->zxid < 0) {
-        fprintf(c->out, "the meta record is damaged\n");
-        c->faults++;
-    } else if (c->ephemerals != c->meta->ephemerals) {
-        fprintf(c->out, "%u ephemeral nodes are stored, not %u\n", c->ephemerals, c->meta->ephemerals);
+    if (c->meta_known && c->ephemerals != c->meta.ephemerals) {
+        fprintf(c->out, "%u ephemeral nodes are stored, not %u\n", c->ephemerals, c->meta.ephemerals);
         c->faults++;
     }
 }
 
 int store_check(const char *dir, FILE *out, char **ret_why)
 {
-    struct backend *b;
-    struct lmdb_options options = {.read_only = true, .salvage = true};
+    struct lmdb_dir d;
     g_autofree char *why = NULL;
-    int err = backend_open_lmdb(dir, &options, &b, &why);
-    if (err == -EUCLEAN) { /* beyond reading: that is the fault */
-        fprintf(out, "%s\n", why);
-        return 1;
-    }
-    if (err < 0) {
-        *ret_why = g_steal_pointer(&why);
+    int err = lmdb_dir_open(dir, false, true, &d, ret_why);
+    if (err < 0)
         return err;
+    int fd = lmdb_dir_open_file(&d, dir, &why);
+    struct check c = {.out = out};
+    if (fd == -EUCLEAN) { /* beyond reading: that is the fault */
+        fprintf(out, "%s\n", why);
+        c.faults = 1;
+    } else if (fd < 0) {
+        err = fd;
+        *ret_why = g_steal_pointer(&why);
+    } else {
+        c.known = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_known);
+        err = lmdb_walk(fd, check_record, &c);
+        if (err < 0)
+            *ret_why = g_strdup_printf("%s: %s", dir, g_strerror(-err));
+        else
+            check_counts(&c);
+        g_hash_table_unref(c.known);
+        close(fd);
     }
-    struct check c = {.out = out, .meta = &b->meta};
-    c.known = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_known);
-    err = b->ops->walk(b, check_record, &c);
-    if (err < 0) {
-        fprintf(out, "%s: pages are damaged, some records cannot be read: %s\n", dir, g_strerror(-err));
-        c.faults++;
-    }
-    check_counts(&c);
-    g_hash_table_unref(c.known);
-    b->ops->close(b);
-    return c.faults;
+    lmdb_dir_close(&d);
+    return err < 0 ? err : c.faults;
 }

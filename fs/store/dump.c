@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include "fs/store/lmdb.h"
+#include <unistd.h>
+#include "fs/store/lmdb_dir.h"
+#include "fs/store/lmdb_walk.h"
 #include "fs/tree/path.h"
 #include "fs/tree/text.h"
 
@@ -16,7 +18,7 @@ struct record {
 struct dump {
     FILE *out;
     GArray *records; /* as walked: sorted by parent id, then name, so that siblings are neighbours */
-    size_t left_out;
+    size_t damaged;  /* records, or pages with some */
 };
 
 /* A node whose children are being printed. */
@@ -36,10 +38,10 @@ static void clear_record(void *p)
 static int keep_record(void *arg, const struct record_view *view)
 {
     struct dump *d = arg;
-    if (view->err < 0 && view->err != -ENODATA) {
-        d->left_out++;
+    if (view->err < 0)
+        d->damaged++;
+    if (view->err < 0 || view->meta)
         return 0;
-    }
     struct record record = {.parent_id = view->parent_id, .name = g_strdup(view->name), .node = view->node};
     bytes_ref(record.node.data);
     g_array_append_val(d->records, record);
@@ -135,23 +137,31 @@ static size_t print_tree(struct dump *d)
 
 int store_dump(const char *dir, FILE *out, char **ret_why)
 {
-    struct backend *b;
-    struct lmdb_options options = {.read_only = true, .salvage = true};
-    int err = backend_open_lmdb(dir, &options, &b, ret_why);
+    struct lmdb_dir lock;
+    int err = lmdb_dir_open(dir, false, true, &lock, ret_why);
     if (err < 0)
         return err;
+    int fd = lmdb_dir_open_file(&lock, dir, ret_why);
+    if (fd < 0) {
+        lmdb_dir_close(&lock);
+        return fd;
+    }
     struct dump d = {.out = out, .records = g_array_new(FALSE, FALSE, sizeof(struct record))};
     g_array_set_clear_func(d.records, clear_record);
-    err = b->ops->walk(b, keep_record, &d);
-    d.left_out += d.records->len - print_tree(&d);
-    if (fflush(out) != 0) {
-        err = -errno;
-        *ret_why = g_strdup_printf("cannot write: %s", g_strerror(errno));
-    } else if (err < 0 || d.left_out > 0) {
+    err = lmdb_walk(fd, keep_record, &d);
+    size_t orphans = d.records->len - print_tree(&d);
+    if (err < 0) {
+        *ret_why = g_strdup_printf("%s: %s", dir, g_strerror(-err));
+    } else if (fflush(out) != 0 || ferror(out)) {
+        err = -EIO;
+        *ret_why = g_strdup("the text cannot be written");
+    } else if (d.damaged > 0 || orphans > 0) {
         err = -EUCLEAN;
-        *ret_why = g_strdup_printf("%s: damaged: %zu records are left out", dir, d.left_out);
+        *ret_why = g_strdup_printf(
+                "%s: damaged: left out %zu damaged places, and %zu records below them", dir, d.damaged, orphans);
     }
     g_array_unref(d.records);
-    b->ops->close(b);
+    close(fd);
+    lmdb_dir_close(&lock);
     return err;
 }

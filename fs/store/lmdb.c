@@ -10,11 +10,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "fs/store/lmdb_dir.h"
+#include "fs/store/lmdb_space.h"
+#include "fs/store/lmdb_walk.h"
 
 #define MAP_SIZE (UINT64_C(64) << 30) /* address space alone */
 #define MAP_SIZE_MIN (UINT64_C(1) << 30)
 #define RETRY_LARGER (-EXFULL) /* the map is full; no system call of ours says so */
-#define FREE_DBI 0             /* LMDB's own list of free pages */
 
 struct lmdb_backend {
     struct backend base;
@@ -26,9 +27,8 @@ struct lmdb_backend {
     MDB_dbi dbi;
     MDB_txn *txn; /* the batch's: begun by its first read or by the commit */
     size_t map_size;
-    uint32_t page_size;
-    int fd;                /* LMDB's own */
-    uint64_t reserved_end; /* the file has blocks up to here */
+    int fd; /* LMDB's own */
+    struct lmdb_space space;
 };
 
 /* A failed read of the mapped file: an I/O error, or somebody truncated it. Nothing that was acknowledged is lost. */
@@ -127,45 +127,35 @@ static int write_record(struct lmdb_backend *l, const struct record_write *w)
     return rc;
 }
 
-/* How many pages a commit may need at the end of the file, at worst: a copy of every page that it touches, new ones for
- * what it adds, and LMDB's list of free pages anew. */
-static int reserve_pages(struct lmdb_backend *l, const struct record_write *writes, size_t n)
+static int write_all(struct lmdb_backend *l, const struct record_write *writes, size_t n, const struct meta *meta)
 {
-    MDB_stat tree, list;
-    MDB_envinfo info;
-    int rc = mdb_stat(l->txn, l->dbi, &tree);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = write_record(l, &writes[i]);
     if (rc == 0)
-        rc = mdb_stat(l->txn, FREE_DBI, &list);
-    if (rc == 0)
-        rc = mdb_env_info(l->env, &info);
-    if (rc != 0)
-        return error_of(rc);
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += writes[i].node ? 8 + strlen(writes[i].name) + record_size(writes[i].node) + 16 : 0;
-    uint64_t touched = MIN(n + 1, tree.ms_leaf_pages) + MIN((n + 1) * tree.ms_depth, tree.ms_branch_pages);
-    uint64_t added = 3 * bytes / l->page_size + n / 8 + tree.ms_depth + 4;
-    uint64_t listed = list.ms_leaf_pages + list.ms_branch_pages + list.ms_overflow_pages + 8;
-    uint64_t end = (info.me_last_pgno + 1 + touched + added + listed) * l->page_size;
-    return lmdb_dir_reserve(l->fd, &l->reserved_end, end);
+        rc = write_meta(l, meta);
+    if (rc == 0) {
+        rc = mdb_txn_commit(l->txn);
+        l->txn = NULL;
+    }
+    return rc;
 }
 
 static int commit_once(struct lmdb_backend *l, const struct record_write *writes, size_t n, const struct meta *meta)
 {
+    bool is_short = false;
     int err = begin(l);
     if (err == 0)
-        err = reserve_pages(l, writes, n);
-    int rc = 0;
-    for (size_t i = 0; i < n && err == 0 && rc == 0; i++)
-        rc = write_record(l, &writes[i]);
-    if (err == 0 && rc == 0)
-        rc = write_meta(l, meta);
-    if (err == 0 && rc == 0) {
-        rc = mdb_txn_commit(l->txn);
-        l->txn = NULL;
-    }
+        err = lmdb_space_ensure(&l->space, l->txn, l->dbi, writes, n, &is_short);
+    int rc = err == 0 ? write_all(l, writes, n, meta) : 0;
     lmdb_reset(&l->base);
-    return rc == MDB_MAP_FULL ? RETRY_LARGER : err < 0 ? err : error_of(rc);
+    if (rc == MDB_MAP_FULL)
+        return RETRY_LARGER;
+    if (rc == EIO && is_short) /* LMDB's word for a write that was cut short; nothing refers to such pages */
+        return -ENOSPC;
+    if (err == 0)
+        err = error_of(rc);
+    return err == 0 && is_short ? lmdb_space_cover(&l->space) : err;
 }
 
 static int lmdb_commit(struct backend *b, const struct record_write *writes, size_t n, const struct meta *meta)
@@ -185,93 +175,9 @@ static int lmdb_commit(struct backend *b, const struct record_write *writes, siz
     return err;
 }
 
-/* ---- walk ---- */
-
-struct walk {
-    struct lmdb_backend *l;
-    int (*visit)(void *arg, const struct record_view *view);
-    void *arg;
-    MDB_val previous; /* key; stays mapped, as nothing is written meanwhile */
-    uint64_t count;
-};
-
-/* A record that a scan finds, but a look-up does not: a damaged branch page. It is enough to look up the first and last
- * record of each page. */
-static bool found_by_key(struct lmdb_backend *l, const MDB_val *key)
+static int lmdb_backend_walk(struct backend *b, int (*visit)(void *arg, const struct record_view *view), void *arg)
 {
-    MDB_val k = *key, found;
-    MDB_cursor *cursor;
-    if (mdb_cursor_open(l->txn, l->dbi, &cursor) != 0)
-        return false;
-    bool same = mdb_cursor_get(cursor, &k, &found, MDB_SET_KEY) == 0 && k.mv_data == key->mv_data;
-    mdb_cursor_close(cursor);
-    return same;
-}
-
-static bool in_order(const MDB_val *a, const MDB_val *b)
-{
-    int order = memcmp(a->mv_data, b->mv_data, MIN(a->mv_size, b->mv_size));
-    return order < 0 || (order == 0 && a->mv_size < b->mv_size);
-}
-
-static int index_fault(const struct walk *w, const MDB_val *key)
-{
-    const MDB_val *previous = &w->previous;
-    if (!previous->mv_data)
-        return found_by_key(w->l, key) ? 0 : -ENODATA;
-    if (!in_order(previous, key))
-        return -ENODATA;
-    uintptr_t page = (uintptr_t)key->mv_data / w->l->page_size;
-    if ((uintptr_t)previous->mv_data / w->l->page_size == page)
-        return 0;
-    return found_by_key(w->l, previous) && found_by_key(w->l, key) ? 0 : -ENODATA;
-}
-
-static int visit_one(struct walk *w, const MDB_val *key, const MDB_val *value)
-{
-    static const uint8_t meta_key[8];
-    struct record_view view = {.key = key->mv_data, .key_len = key->mv_size};
-    int fault = index_fault(w, key);
-    w->previous = *key;
-    w->count++;
-    if (key->mv_size == sizeof meta_key && memcmp(key->mv_data, meta_key, sizeof meta_key) == 0)
-        return 0;
-    g_autofree char *name = NULL;
-    view.err = record_key_parse(key->mv_data, key->mv_size, &view.parent_id, &name);
-    view.name = name;
-    if (view.err == 0)
-        view.err = record_decode(key->mv_data, key->mv_size, value->mv_data, value->mv_size, &view.node);
-    bool decoded = view.err == 0;
-    if (decoded)
-        view.err = fault;
-    int result = w->visit(w->arg, &view);
-    if (decoded)
-        node_clear(&view.node);
-    return result;
-}
-
-static int lmdb_walk(struct backend *b, int (*visit)(void *arg, const struct record_view *view), void *arg)
-{
-    struct lmdb_backend *l = (struct lmdb_backend *)b;
-    struct walk w = {.l = l, .visit = visit, .arg = arg};
-    MDB_cursor *cursor;
-    MDB_val key, value;
-    MDB_stat stat;
-    int err = begin(l);
-    if (err == 0)
-        err = error_of(mdb_cursor_open(l->txn, l->dbi, &cursor));
-    if (err < 0)
-        return err;
-    int rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
-    for (; rc == 0 && err == 0; rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))
-        err = visit_one(&w, &key, &value);
-    mdb_cursor_close(cursor);
-    if (err == 0 && rc != MDB_NOTFOUND)
-        err = error_of(rc);
-    if (err == 0 && (mdb_stat(l->txn, l->dbi, &stat) != 0 || stat.ms_entries != w.count))
-        err = -EUCLEAN;
-    lmdb_reset(b);
-    return err;
+    return lmdb_walk(((struct lmdb_backend *)b)->fd, visit, arg);
 }
 
 static void lmdb_usage(struct backend *b, struct store_usage *ret)
@@ -305,7 +211,7 @@ static const struct backend_ops lmdb_ops = {
         .get = lmdb_get,
         .commit = lmdb_commit,
         .reset = lmdb_reset,
-        .walk = lmdb_walk,
+        .walk = lmdb_backend_walk,
         .usage = lmdb_usage,
         .close = lmdb_close,
 };
@@ -349,8 +255,8 @@ static int open_env(struct lmdb_backend *l, const char *file, size_t map_size)
     if (err < 0)
         return err;
     l->map_size = info.me_mapsize;
-    l->page_size = stat.ms_psize;
-    l->reserved_end = (info.me_last_pgno + 1) * l->page_size;
+    l->space = (struct lmdb_space){.env = l->env, .fd = l->fd, .page_size = stat.ms_psize};
+    l->space.reserved_end = (info.me_last_pgno + 1) * stat.ms_psize;
     err = begin(l);
     if (err == 0)
         err = error_of(mdb_dbi_open(l->txn, NULL, 0, &l->dbi));
@@ -430,6 +336,16 @@ static int refuse(struct lmdb_backend *l, int err, char **ret_why)
     return err;
 }
 
+static int check_file(struct lmdb_backend *l, char **ret_why)
+{
+    int fd = lmdb_dir_open_file(&l->dir, l->path, ret_why);
+    if (fd < 0)
+        return fd;
+    int err = lmdb_dir_check_pages(fd, l->path, ret_why);
+    close(fd);
+    return err;
+}
+
 int backend_open_lmdb(const char *dir, const struct lmdb_options *options, struct backend **ret, char **ret_why)
 {
     struct lmdb_backend *l;
@@ -437,7 +353,7 @@ int backend_open_lmdb(const char *dir, const struct lmdb_options *options, struc
     int err = new_backend(dir, options->create, options->read_only, &l, ret_why);
     if (err < 0)
         return err;
-    err = lmdb_dir_check_file(&l->dir, dir, &why);
+    err = check_file(l, &why);
     if (err == -ENOENT && options->create && !options->read_only) {
         g_clear_pointer(&why, g_free);
         err = make_empty_tree(l);
@@ -446,10 +362,6 @@ int backend_open_lmdb(const char *dir, const struct lmdb_options *options, struc
         err = open_env(l, STORE_FILE, options->map_size);
     if (err == 0)
         err = read_meta_record(l);
-    if (err == -EUCLEAN && options->salvage && l->env) {
-        l->base.meta = (struct meta){.zxid = -1};
-        err = 0;
-    }
     if (err < 0) {
         *ret_why = why;
         return refuse(l, err, ret_why);

@@ -5,7 +5,6 @@
 struct lmdb_options {
     bool create; /* an empty tree where there is none */
     bool read_only;
-    bool salvage;    /* go on if the meta record is damaged: its zxid is then -1 */
     size_t map_size; /* address space to begin with; 0: plenty. It grows when needed */
 };
 

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "fs/store/lmdb_format.h"
 
 #define RESERVE_CHUNK (UINT64_C(1) << 20)
 
@@ -130,52 +131,7 @@ void lmdb_dir_close(struct lmdb_dir *d)
     close(d->fd);
 }
 
-/* ---- LMDB's file format, data version 1, as far as it is needed before the file is mapped ---- */
-
-#define PAGE_HEADER 16
-#define LMDB_MAGIC 0xbeefc0deu
-#define LMDB_VERSION 1
-
-struct lmdb_db {
-    uint32_t pad; /* of the first one: page size */
-    uint16_t flags, depth;
-    uint64_t branch_pages, leaf_pages, overflow_pages, entries, root;
-};
-
-struct lmdb_meta {
-    uint32_t magic, version;
-    uint64_t address, map_size;
-    struct lmdb_db free_db, main_db;
-    uint64_t last_page, txn_id;
-};
-
-static bool read_meta(int fd, off_t at, struct lmdb_meta *ret)
-{
-    return pread(fd, ret, sizeof *ret, at + PAGE_HEADER) == (ssize_t)sizeof *ret && ret->magic == LMDB_MAGIC &&
-           ret->version == LMDB_VERSION && ret->main_db.flags == 0;
-}
-
-/* Transaction N writes meta page N % 2, so the two are always neighbours: a header that is not is damaged, and LMDB
- * would go back to an older tree without a word. */
-static const char *fault_of_header(int fd, uint64_t size)
-{
-    struct lmdb_meta meta[2];
-    if (!read_meta(fd, 0, &meta[0]))
-        return "has no valid header";
-    uint32_t page = meta[0].free_db.pad;
-    if (page < 512 || page > 65536 || (page & (page - 1)) != 0)
-        return "has an impossible page size";
-    if (!read_meta(fd, page, &meta[1]) || meta[1].free_db.pad != page)
-        return "has no valid second header";
-    if (meta[0].txn_id % 2 != 0 || (meta[0].txn_id + 1 != meta[1].txn_id && meta[1].txn_id + 1 != meta[0].txn_id))
-        return "has headers that do not fit together";
-    const struct lmdb_meta *newest = &meta[meta[1].txn_id > meta[0].txn_id];
-    if (newest->last_page >= size / page)
-        return "is shorter than its header says: it has been truncated";
-    return NULL;
-}
-
-int lmdb_dir_check_file(const struct lmdb_dir *d, const char *dir, char **ret_why)
+int lmdb_dir_open_file(const struct lmdb_dir *d, const char *dir, char **ret_why)
 {
     int fd = openat(d->fd, STORE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -184,12 +140,33 @@ int lmdb_dir_check_file(const struct lmdb_dir *d, const char *dir, char **ret_wh
     int err = check_private(fd, dir, STORE_FILE, S_IFREG, ret_why);
     if (err == 0 && fstat(fd, &st) < 0)
         err = fail(-errno, dir, STORE_FILE, ret_why);
-    const char *fault = err == 0 ? fault_of_header(fd, (uint64_t)st.st_size) : NULL;
+    const char *fault = err == 0 ? lmdb_header_fault(fd, (uint64_t)st.st_size) : NULL;
     if (fault) {
-        *ret_why = g_strdup_printf("%s: damaged: " STORE_FILE " %s", dir, fault);
+        *ret_why = g_strdup_printf("%s: damaged: %s", dir, fault);
         err = -EUCLEAN;
     }
-    close(fd);
+    if (err < 0) {
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+static int stop_at_fault(void *arg, const void *key, size_t key_len, const char *what)
+{
+    *(char **)arg = g_strdup(what);
+    return -EUCLEAN;
+}
+
+int lmdb_dir_check_pages(int fd, const char *dir, char **ret_why)
+{
+    g_autofree char *what = NULL;
+    struct lmdb_scan scan = {.fault = stop_at_fault, .arg = &what};
+    int err = lmdb_scan(fd, &scan);
+    if (err == -EUCLEAN)
+        *ret_why = g_strdup_printf("%s: damaged: %s", dir, what ? what : "the header");
+    else if (err < 0)
+        fail(err, dir, "cannot be read", ret_why);
     return err;
 }
 

@@ -19,9 +19,12 @@ struct lmdb_dir {
 int lmdb_dir_open(const char *dir, bool create, bool read_only, struct lmdb_dir *ret, char **ret_why);
 void lmdb_dir_close(struct lmdb_dir *d);
 
-/* Looks at the file without mapping it, as a read beyond the end of a mapped file is a SIGBUS: -ENOENT; -EACCES;
- * -EUCLEAN if it is not LMDB's or shorter than its own header says. `dir` is for messages. */
-int lmdb_dir_check_file(const struct lmdb_dir *d, const char *dir, char **ret_why);
+/* Opens `data.mdb` to read, without mapping it, as a read beyond the end of a mapped file is a SIGBUS. Returns the
+ * descriptor, or -errno: -ENOENT; -EACCES; -EUCLEAN if it is not LMDB's or shorter than its own header says. `dir` is
+ * for messages. */
+int lmdb_dir_open_file(const struct lmdb_dir *d, const char *dir, char **ret_why);
+/* Proves that file sound, page by page: 0, or -EUCLEAN. */
+int lmdb_dir_check_pages(int fd, const char *dir, char **ret_why);
 /* `data.mdb.new` becomes `data.mdb`, durably. */
 int lmdb_dir_publish(const struct lmdb_dir *d);
 

@@ -47,10 +47,12 @@ char *load_describe(const struct record_view *view, const char *parent)
     if (view->name && (parent || view->parent_id == 0)) {
         g_autofree char *path = view->parent_id == 0 ? g_strdup("/") : path_join(parent, view->name);
         text_append_printable(out, path, strlen(path));
-    } else {
+    } else if (view->key_len > 0) {
         g_string_append(out, "key ");
         for (size_t i = 0; i < view->key_len; i++)
             g_string_append_printf(out, "%02x", ((const uint8_t *)view->key)[i]);
+    } else {
+        g_string_append(out, "the file");
     }
     return g_string_free(out, FALSE);
 }
@@ -96,6 +98,8 @@ static int end_group(struct load *load)
 static int visit_record(void *arg, const struct record_view *view)
 {
     struct load *load = arg;
+    if (view->meta)
+        return 0; /* known, as the backend is open */
     if (view->name && view->parent_id != load->group) {
         int err = end_group(load);
         if (err < 0)
@@ -104,12 +108,8 @@ static int visit_record(void *arg, const struct record_view *view)
     }
     struct parent *parent = g_hash_table_lookup(load->parents, &load->group);
     const char *parent_path = parent ? parent->path : NULL;
-    if (view->err == -EPROTO)
-        return damaged(load, view, parent_path, "written by a newer version");
-    if (view->err == -ENODATA)
-        return damaged(load, view, parent_path, "cannot be found by its name (index damaged)");
     if (view->err < 0)
-        return damaged(load, view, parent_path, "record damaged (checksum)");
+        return damaged(load, view, parent_path, view->what);
     if (!parent && load->group != 0)
         return damaged(load, view, NULL, "has no parent");
     if (view->node.id <= view->parent_id || view->node.id >= load->meta->next_id)

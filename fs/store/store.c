@@ -12,7 +12,7 @@
 #include "fs/store/session.h"
 
 #define RETRY_US 1000000       /* a session's end that found no space */
-#define CLIENT_RECENT_US 20000 /* how long after a client's transaction another is expected */
+#define CLIENT_RECENT_US 20000 /* how long after a client's transaction another is expected, at least */
 
 struct store {
     struct store_config config;
@@ -209,7 +209,8 @@ static void drop_unfinished(struct store *s)
  * while the controller makes others in consequence, one fsync then serves both. */
 static int64_t linger_us(const struct store *s)
 {
-    return monotonic_us() - s->last_client_us < CLIENT_RECENT_US ? s->commit_us / 2 : 0;
+    int64_t recent = MAX(CLIENT_RECENT_US, 4 * s->commit_us);
+    return monotonic_us() - s->last_client_us < recent ? s->commit_us / 2 : 0;
 }
 
 static void *store_thread(void *arg)
