@@ -6,6 +6,8 @@
  * Only calls through the PLT are seen: those of kafkafs and of the libraries that it links, LMDB's among them. Calls on
  * anything but regular files and directories (the FUSE device, pipes, the terminal) do not count.
  */
+/* both names of a call are wrapped, so that neither may stand for the other */
+#undef _FILE_OFFSET_BITS
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
