@@ -43,7 +43,8 @@ throttled() { cat "$M/.state/brokers/$1/throttled/$2/t" 2>/dev/null || true; }
     is "$(jq -cS .config "$F")" '{"cleanup.policy":"compact","retention.ms":"3000","segment.bytes":"2000"}'
     echo segment.bytes= >>"$F"
     is "$(jq -cS .config "$F")" '{"cleanup.policy":"compact","retention.ms":"3000"}'
-    refused "$EINVAL" sh -c "printf 'retention.ms=1\nretention.ms=2\n' >'$F'"
+    printf 'retention.ms=1\nretention.ms=2\n' >"$W/twice"
+    refused "$EINVAL" cp "$W/twice" "$F"
     is "$(jq -cS .config "$F")" '{"cleanup.policy":"compact","retention.ms":"3000"}'
     notify topics/t
     is "$(effective 1 retention.ms)" 3000
@@ -56,9 +57,9 @@ throttled() { cat "$M/.state/brokers/$1/throttled/$2/t" 2>/dev/null || true; }
     for bad in retention.ms=soon retention.ms=-2 retention.ms=9223372036854775808 cleanup.policy=shrink \
         message.timestamp.type=Foo preallocate=yes min.cleanable.dirty.ratio=1.5 segment.bytes=1 \
         leader.replication.throttled.replicas=none 'follower.replication.throttled.replicas=*,0:1'; do
-        refused "$EINVAL" sh -c "echo '$bad' >>'$F'"
+        refused "$EINVAL" bash -c "echo '$bad' >>'$F'"
         reason "${bad%%=*}"
-        refused "$EINVAL" sh -c "echo '$bad' >'$F'"
+        refused "$EINVAL" bash -c "echo '$bad' >'$F'"
         refused "$EINVAL" put_line "$F" "{\"version\":1,\"config\":{\"${bad%%=*}\":\"${bad#*=}\"}}"
     done
     refused "$EINVAL" put_line "$F" '{"version":1,"config":{"retention.ms":5}}'
