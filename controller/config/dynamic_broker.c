@@ -149,8 +149,6 @@ bool dynamic_broker_key_allowed(const char *key, bool per_broker, const char **r
         return true;
     else if ((def && def->update == UPDATE_PER_BROKER) || (base && !cluster_wide_listener_key(base)))
         why = "is set per broker, not for the whole cluster";
-    else if (config_def_find(&config_table_quota_broker, key))
-        why = "is read from a broker's own entity only";
     if (why && ret_why)
         *ret_why = why;
     return !why;

@@ -457,8 +457,8 @@ static void test_per_broker_keys_in_default(void **state)
     assert_broker(&f, "log.retention.ms", "7000", DYNAMIC_DEFAULT);
     assert_broker(&f, "listener.name.x.max.connections", "3", DYNAMIC_DEFAULT);
     assert_broker(&f, "listener.name.x.ssl.keystore.location", NULL, NULL);
-    assert_broker(&f, "leader.replication.throttled.rate", "9223372036854775807", DEFAULT);
-    assert_int_equal(f.tree->errors->len, 3);
+    assert_broker(&f, "leader.replication.throttled.rate", "66", DYNAMIC_DEFAULT);
+    assert_int_equal(f.tree->errors->len, 2);
     fake_config(f.tree, "brokers/1", "leader.replication.throttled.rate=77", "listeners=PLAINTEXT://127.0.0.1:3",
             "listener.name.x.ssl.keystore.location=/z", NULL);
     notify(&f, "brokers/1");
@@ -467,6 +467,9 @@ static void test_per_broker_keys_in_default(void **state)
     assert_broker(&f, "listener.name.x.ssl.keystore.location", "/z", DYNAMIC_BROKER);
     fake_config(f.tree, "brokers/1", NULL);
     notify(&f, "brokers/1");
+    assert_broker(&f, "leader.replication.throttled.rate", "66", DYNAMIC_DEFAULT);
+    fake_delete(f.tree, "/config/brokers/<default>");
+    notify(&f, "brokers/<default>");
     assert_broker(&f, "leader.replication.throttled.rate", "9223372036854775807", DEFAULT); /* absence resets */
     stop(&f);
 }
