@@ -38,10 +38,12 @@ void engine_feed(struct engine *e, const struct commit *commit)
 
 static void handle_request(struct engine *e, struct engine_msg *m)
 {
-    struct host *h = host_find(e, m->broker_id);
+    struct broker *core = host_core(host_find(e, m->broker_id), m);
 
-    if (h && h->now && h->now->core)
-        broker_control_request(h->now->core, m->controller_id, m->broker_epoch, m->request, m->item.gen);
+    if (core)
+        broker_control_request(core, m->controller_id, m->broker_epoch, m->request, m->item.gen);
+    else if (h && h->now)
+        inc_request_early(h->now, m);
 }
 
 void engine_request(struct engine *e, int32_t controller_id, int32_t broker_id, int64_t broker_epoch,

@@ -32,6 +32,7 @@ struct engine_msg {
     uint64_t key;
     int dir;
     bool flag;
+    bool kept;        /* `run` has put it into inc->early */
     GPtrArray *names; /* owned */
     char *text;       /* owned */
     void (*answer)(void *arg, int err);
@@ -39,6 +40,8 @@ struct engine_msg {
 };
 struct engine_msg *engine_msg_new(void (*run)(struct engine *e, struct engine_msg *m));
 void engine_msg_free(struct engine_msg *m);
+/* One line of `.state/events`, with the time. */
+void engine_event(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Any thread. `gen` is held by the caller. False: the engine has ended; the message is freed. */
 bool engine_post(struct engine *e, struct engine_msg *m, gen_t gen);
 
@@ -93,7 +96,9 @@ struct incarnation {
     char **paths; /* of dirs, for the core */
     int64_t session, epoch;
     struct broker_env env;
+    GQueue early;        /* struct engine_msg: for a core that is about to be made; their generations are held */
     struct broker *core; /* NULL before registration */
+    GPtrArray *early;    /* struct engine_msg: requests that came before this thread heard of the registration */
     struct config_manager *configs;
     int64_t timers[BROKER_TIMER_N];               /* monotonic ms, -1: not armed */
     int64_t high_watermark_ms, recovery_point_ms; /* next checkpoints, -1: not yet */
@@ -159,6 +164,9 @@ void inc_unref(struct incarnation *inc);
 struct incarnation *inc_find(struct engine *e, uint64_t key); /* NULL: none, or dead */
 /* The end of a life: workers, candidate, session. `abrupt`: nothing is tidied up. The host is left without one. */
 void inc_end(struct incarnation *inc, bool abrupt, gen_t gen, void (*answer)(void *arg, int err), void *arg);
+/* The core that takes this message now. While the broker is being registered others may know of it before the engine
+ * does: then the message is kept until the core is there, and NULL returned. */
+struct broker *host_core(struct host *h, struct engine_msg *m);
 /* Orderly: logs closed, then inc_end(). */
 void inc_close(struct incarnation *inc, gen_t gen);
 /* For engine_stop(): logs closed, nothing told to anybody. */
@@ -167,6 +175,10 @@ void inc_stop(struct incarnation *inc, gen_t gen);
 void inc_fail(struct incarnation *inc, int err, char *why, gen_t gen);
 /* All log dirs are open and the broker is registered: core, configuration, candidate, loading. */
 void inc_registered(struct incarnation *inc, gen_t gen);
+/* A control request for a broker that is being registered: the controller may hear of it first. Takes the request over.
+ */
+void inc_request_early(struct incarnation *inc, struct engine_msg *m);
+void inc_handle_early(struct incarnation *inc);
 void inc_loaded(struct incarnation *inc, gen_t gen);
 
 /* ---- environment.c ---- */

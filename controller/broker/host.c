@@ -61,7 +61,7 @@ void host_set_state(struct host *h, enum host_state state)
 {
     g_clear_pointer(&h->why, g_free);
     h->state = state;
-    journal_line(h->engine->config.events, "broker %d %s", h->id, host_state_name(state));
+    engine_event(h->engine, "broker %d %s", h->id, host_state_name(state));
 }
 
 void host_fail(struct host *h, int err, char *why)
@@ -71,7 +71,7 @@ void host_fail(struct host *h, int err, char *why)
     g_free(h->why);
     h->why = why;
     h->state = HOST_FAILED;
-    journal_line(h->engine->config.events, "broker %d failed: %s", h->id, why);
+    engine_event(h->engine, "broker %d failed: %s", h->id, why);
     journal_error(h->engine->config.errors, err, path, "broker %d does not run: %s", h->id, why);
 }
 
@@ -117,6 +117,11 @@ void host_answer(struct host *h, int err)
 
 /* ---- lives ---- */
 
+static void free_msg(gpointer m)
+{
+    engine_msg_free(m);
+}
+
 struct incarnation *inc_new(struct host *h)
 {
     struct incarnation *inc = g_new0(struct incarnation, 1);
@@ -137,6 +142,8 @@ struct incarnation *inc_new(struct host *h)
         inc->timers[i] = -1;
     inc->high_watermark_ms = inc->recovery_point_ms = -1;
     inc->holds = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    inc->early = g_ptr_array_new_with_free_func(free_msg);
+    g_queue_init(&inc->early);
     inc_init_env(inc);
     g_ptr_array_add(h->engine->incs, inc);
     h->now = inc;
@@ -157,6 +164,7 @@ static void inc_free(struct incarnation *inc)
     g_free(inc->dirs);
     g_free(inc->paths);
     g_hash_table_unref(inc->holds);
+    g_ptr_array_unref(inc->early);
     g_free(inc->refused_why);
     g_free(inc);
 }
@@ -185,6 +193,38 @@ struct incarnation *inc_find(struct engine *e, uint64_t key)
     return NULL;
 }
 
+struct broker *host_core(struct host *h, struct engine_msg *m)
+{
+    struct incarnation *inc = h ? h->now : NULL;
+
+    if (!inc || inc->core)
+        return inc ? inc->core : NULL;
+    if (!inc->session) /* it cannot be registered yet: the message is for its former life */
+        return NULL;
+    settle_hold(inc->engine->config.settle, m->item.gen);
+    m->kept = true;
+    g_queue_push_tail(&inc->early, m);
+    return NULL;
+}
+
+/* `deliver`: to the core, which is there now; else they are dropped. */
+static void empty_early(struct incarnation *inc, bool deliver)
+{
+    struct engine *e = inc->engine;
+    gen_t gen = e->gen;
+    struct engine_msg *m;
+
+    while ((m = g_queue_pop_head(&inc->early))) {
+        m->kept = false;
+        e->gen = m->item.gen;
+        if (deliver)
+            m->run(e, m);
+        settle_release(e->config.settle, m->item.gen);
+        engine_msg_free(m);
+    }
+    e->gen = gen;
+}
+
 void inc_registered(struct incarnation *inc, gen_t gen)
 {
     int64_t now = engine_now_ms();
@@ -209,6 +249,28 @@ void inc_registered(struct incarnation *inc, gen_t gen)
     }
     inc->high_watermark_ms = now + HIGH_WATERMARK_PERIOD_MS;
     inc->recovery_point_ms = now + RECOVERY_POINT_FIRST_MS;
+}
+
+void inc_request_early(struct incarnation *inc, struct engine_msg *m)
+{
+    struct engine_msg *kept = engine_msg_new(NULL);
+
+    kept->item.gen = inc_gen(inc, m->item.gen);
+    kept->controller_id = m->controller_id;
+    kept->broker_epoch = m->broker_epoch;
+    kept->request = g_steal_pointer(&m->request);
+    inc_hold(inc, kept->item.gen);
+    g_ptr_array_add(inc->early, kept);
+}
+
+void inc_handle_early(struct incarnation *inc)
+{
+    for (guint i = 0; i < inc->early->len && !inc->dead; i++) {
+        struct engine_msg *m = g_ptr_array_index(inc->early, i);
+        broker_control_request(inc->core, m->controller_id, m->broker_epoch, m->request, m->item.gen);
+        inc_release(inc, m->item.gen);
+    }
+    g_ptr_array_set_size(inc->early, 0);
 }
 
 void inc_loaded(struct incarnation *inc, gen_t gen)
@@ -288,6 +350,7 @@ static void candidate_ended(void *arg)
 
 static void drop_state(struct incarnation *inc)
 {
+    empty_early(inc, false);
     broker_free(g_steal_pointer(&inc->core));
     config_manager_free(g_steal_pointer(&inc->configs));
     inc_drop_holds(inc);
