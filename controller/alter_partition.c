@@ -99,6 +99,7 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
     g_autoptr(GArray) writes = state_writes_new();
     g_autoptr(GArray) of = g_array_new(FALSE, FALSE, sizeof(size_t));
     g_autoptr(GPtrArray) named = g_ptr_array_new();
+    g_autoptr(GPtrArray) behind = g_ptr_array_new();
     for (size_t i = 0; i < r->n_partitions; i++) {
         struct alter_partition *a = &r->partitions[i];
         struct partition *p = context_partition(&c->ctx, a->topic->name, a->partition);
@@ -109,6 +110,8 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
         } else if (!a->error) {
             plan_write(c, p, a, writes);
             g_array_append_val(of, i);
+        } else if (a->error == KERR_INVALID_UPDATE_VERSION && !p->topic->deletion) {
+            g_ptr_array_add(behind, p);
         }
         if (p && p->has_leadership) {
             g_ptr_array_add(named, p);
@@ -118,6 +121,10 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
     for (guint i = 0; i < named->len; i++) {
         batch_update_metadata(c, named->pdata[i]);
     }
+    batch_send(c);
+    /* A state that the leader of this epoch does not know: the answer to its change was lost, or a hand wrote it. In the
+     * same epoch it would never learn it. */
+    partitions_renew(c, behind);
     batch_send(c);
 }
 

@@ -94,8 +94,8 @@ static struct partition *find_named(const struct controller *c, const char *name
 }
 
 /* Another leader, epoch or in-sync set than the controller knew: everybody is told. A state made by hand for a
- * partition that had none begins it. */
-static void adopt(struct controller *c, struct partition *p, struct leader_and_isr *now)
+ * partition that had none begins it. One of the same leader and epoch goes to `same_leader`. */
+static void adopt(struct controller *c, struct partition *p, struct leader_and_isr *now, GPtrArray *same_leader)
 {
     bool leader_changed = !p->has_leadership || now->leader != p->leadership.leader ||
                           now->leader_epoch != p->leadership.leader_epoch;
@@ -113,9 +113,11 @@ static void adopt(struct controller *c, struct partition *p, struct leader_and_i
             partitions_change_state(c, one, PARTITION_OFFLINE);
         }
     }
-    /* Before 2.7 the leader's own notification follows. */
-    if (leader_changed || broker_config_ibp_at_least(c->config, 2, 7, 2)) {
+    /* Before 2.7 it was the leader, whose notification follows; since then a hand, and the leader does not know. */
+    if (leader_changed) {
         batch_update_metadata(c, p);
+    } else if (broker_config_ibp_at_least(c->config, 2, 7, 2)) {
+        g_ptr_array_add(same_leader, p);
     }
 }
 
@@ -123,6 +125,7 @@ void partition_state_change(struct controller *c, GHashTable *names)
 {
     g_autoptr(GPtrArray) sorted = names_sorted(names);
     g_autoptr(GPtrArray) touched = g_ptr_array_new();
+    g_autoptr(GPtrArray) same_leader = g_ptr_array_new();
     for (guint i = 0; i < sorted->len; i++) {
         struct partition *p = find_named(c, sorted->pdata[i]);
         struct leader_and_isr now;
@@ -133,9 +136,10 @@ void partition_state_change(struct controller *c, GHashTable *names)
             leader_and_isr_clear(&now); /* known already */
             continue;
         }
-        adopt(c, p, &now);
+        adopt(c, p, &now, same_leader);
         g_ptr_array_add(touched, p);
     }
+    partitions_renew(c, same_leader);
     batch_send(c);
     if (touched->len) {
         partitions_trigger_online(c, NULL);

@@ -436,3 +436,12 @@ void partitions_bump_leader_epoch(struct controller *c, GPtrArray *partitions)
         }
     }
 }
+
+void partitions_renew(struct controller *c, GPtrArray *partitions)
+{
+    partitions_bump_leader_epoch(c, partitions);
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        batch_leader_and_isr_all(c, p, p->replicas, false);
+    }
+}
