@@ -430,7 +430,7 @@ void replica_set_state(struct partition *p, int32_t broker, enum replica_state s
         p->states[p->n_states++].broker = broker;
     }
     if (state == REPLICA_NON_EXISTENT) {
-        p->states[i] = p->states[--p->n_states];
+        memmove(&p->states[i], &p->states[i + 1], (--p->n_states - i) * sizeof(*p->states));
         return;
     }
     p->states[i].state = state;

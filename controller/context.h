@@ -46,7 +46,7 @@ struct partition {
     int32_t batch_slot;     /* channel.c: its entry in the batch that is being built, -1 outside */
     int32_t scratch;        /* of one function at a time, -1 outside */
     uint32_t n_states;      /* replicas that have a state: the assigned ones, and those on their way out */
-    struct replica *states; /* sorted as they came */
+    struct replica *states; /* in the order in which they came */
     struct broker_ids *replicas, *adding, *removing; /* interned, never NULL */
     struct leader_and_isr leadership;                /* as last read or written, if has_leadership; isr interned */
 };

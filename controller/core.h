@@ -32,6 +32,7 @@ struct controller {
     struct controller_env env;
     bool active;
     bool moved;
+    bool retry;                      /* something could not be written for want of space: the next event tries again */
     int32_t epoch, epoch_zk_version; /* of /controller_epoch, as this controller won it */
     int32_t highest_epoch;           /* seen in any place, ever */
     int64_t controller_czxid;        /* of the /controller that this candidate made; 0: none */
@@ -146,6 +147,9 @@ size_t partitions_trigger_online(struct controller *c, const char *topic);
 void partition_machine_startup(struct controller *c);
 /* Leader epoch + 1 and nothing else (updateLeaderEpoch). Those for which it cannot be done leave the array. */
 void partitions_bump_leader_epoch(struct controller *c, GPtrArray *partitions);
+/* The same, and it is told to all replicas with the next batch_send(): leader and followers take notice of a state or a
+ * replica list that they do not know. */
+void partitions_renew(struct controller *c, GPtrArray *partitions);
 void partition_take_leadership(struct controller *c, struct partition *p, struct leader_and_isr *l);
 
 /* ---- leader_election.c (Election, PartitionLeaderElectionAlgorithms) ---- */
@@ -190,12 +194,14 @@ void deletion_client_restore_marker(struct controller *c, const char *name);
 void deletion_client_send_metadata(struct controller *c, GPtrArray *topics);
 
 /* ---- reassignment.c: the phases ---- */
-/* Takes on new targets (struct broker_ids, one for each partition). What is refused is added to `failed`, if given. */
-void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *failed);
+/* Takes on new targets (struct broker_ids, one for each partition). */
+void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *targets);
 /* Goes on with those whose target includes one of the brokers. */
 void reassignment_brokers_started(struct controller *c, const GArray *brokers);
 /* All that are being reassigned but are not in `started` (a set of struct partition). */
 void reassignment_resume_all(struct controller *c, GHashTable *started);
+/* Goes on with what could not be written. */
+void reassignment_retry(struct controller *c);
 /* Finishes those that are complete now. */
 void reassignment_check(struct controller *c, GPtrArray *partitions);
 
@@ -211,6 +217,9 @@ void reassignment_forget_topics(struct controller *c, GPtrArray *names);
 /* Prometheus text; `c` may be NULL. */
 void metrics_append(struct controller *c, GString *out);
 const char *controller_event_name(enum controller_event_type type); /* "BrokerChange" */
+
+/* ---- retry.c ---- */
+void retry_writes(struct controller *c);
 
 /* ---- the rest ---- */
 void leader_and_isr_response(struct controller *c, int32_t broker_id, struct control_request *request,

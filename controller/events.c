@@ -118,6 +118,8 @@ static bool handle_candidate(struct controller *c, struct controller_event *e)
 
 static void handle_active(struct controller *c, struct controller_event *e)
 {
+    bool retry = c->retry;
+    c->retry = false;
     switch (e->type) {
     case EVENT_BROKER_CHANGE:
         broker_change(c);
@@ -163,6 +165,9 @@ static void handle_active(struct controller *c, struct controller_event *e)
         break;
     default:
         break;
+    }
+    if (retry) {
+        retry_writes(c);
     }
     deletion_run(c); /* topics whose nodes could not be removed before */
 }

@@ -54,6 +54,7 @@ void fenced_run(struct controller *c, GPtrArray *txns)
     c->env.run(c->env.ctx, (struct txn **)txns->pdata, txns->len);
     for (guint i = 0; i < txns->len; i++) {
         c->moved = c->moved || means_moved(txns->pdata[i]);
+        c->retry = c->retry || ((struct txn *)txns->pdata[i])->rc == ZSTORENOSPACE;
     }
 }
 

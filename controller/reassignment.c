@@ -79,11 +79,11 @@ static void roll_back(struct controller *c, struct request *r)
             &c->ctx, r->p, g_steal_pointer(&r->replicas), g_steal_pointer(&r->adding), g_steal_pointer(&r->removing));
 }
 
-/* U3: what the old list had and the new one has not, fire and forget. */
-static void drop_replicas(struct controller *c, GArray *replicas)
+/* From OfflineReplica on, without waiting for an answer: a broker that is down sets the replica aside when it comes. */
+static void delete_replicas(struct controller *c, GArray *replicas)
 {
     static const enum replica_state steps[] = {
-            REPLICA_OFFLINE, REPLICA_DELETION_STARTED, REPLICA_DELETION_SUCCESSFUL, REPLICA_NON_EXISTENT};
+            REPLICA_DELETION_STARTED, REPLICA_DELETION_SUCCESSFUL, REPLICA_NON_EXISTENT};
     for (size_t i = 0; replicas->len && i < G_N_ELEMENTS(steps); i++) {
         replicas_change_state(c, replicas, steps[i]);
     }
@@ -98,9 +98,8 @@ static void add_dropped(const struct request *r, GArray *dropped)
     }
 }
 
-/* Writes the new assignments; those that could not be written are in `failed`, the others in `taken`. */
-static void update_assignments(
-        struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken, GPtrArray *failed)
+/* Writes the new assignments. Those that are in the tree then are in `taken`; the others wait for a retry. */
+static void update_assignments(struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken)
 {
     g_autoptr(GArray) requests = g_array_new(FALSE, FALSE, sizeof(struct request));
     g_array_set_clear_func(requests, clear_request);
@@ -120,9 +119,6 @@ static void update_assignments(
         struct request *r = &g_array_index(requests, struct request, i);
         if (r->p->topic->unsaved && changed(r)) {
             roll_back(c, r);
-            if (failed) {
-                g_ptr_array_add(failed, r->p);
-            }
         } else {
             add_dropped(r, dropped);
             partition_set_reassigning(r->p, true);
@@ -132,7 +128,8 @@ static void update_assignments(
     for (guint i = 0; i < to_save->len; i++) {
         ((struct partition *)to_save->pdata[i])->topic->unsaved = false;
     }
-    drop_replicas(c, dropped);
+    replicas_change_state(c, dropped, REPLICA_OFFLINE); /* U3: what the old list had and the new one has not */
+    delete_replicas(c, dropped);
 }
 
 /* ---- is it complete? ---- */
@@ -186,7 +183,7 @@ static void start_adding(struct controller *c, GPtrArray *partitions)
         }
     }
     batch_send(c);
-    to_new(c, partitions);
+    to_new(c, bumped);
 }
 
 /* A partition that never had a leader, because none of its brokers was there: the new ones may begin it. */
@@ -235,12 +232,56 @@ static void move_leaders(struct controller *c, GPtrArray *partitions)
         }
     }
     g_autoptr(GPtrArray) elected = partitions_elect(c, elect, ELECT_REASSIGN);
-    partitions_bump_leader_epoch(c, bump);
-    for (guint i = 0; i < bump->len; i++) {
-        struct partition *p = bump->pdata[i];
-        batch_leader_and_isr_all(c, p, p->replicas, false);
-    }
+    partitions_renew(c, bump);
     batch_send(c);
+}
+
+/* B2, and what was before. */
+static GArray *assign_targets(struct controller *c, GPtrArray *partitions)
+{
+    GArray *before = g_array_new(FALSE, FALSE, sizeof(struct request));
+    g_array_set_clear_func(before, clear_request);
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        struct request r = {p, broker_ids_ref(p->replicas), broker_ids_ref(p->adding), broker_ids_ref(p->removing)};
+        partition_assign(
+                &c->ctx, p, partition_target(&c->ctx, p), broker_ids_ref(c->ctx.none), broker_ids_ref(c->ctx.none));
+        g_array_append_val(before, r);
+    }
+    return before;
+}
+
+/* Have the removing ones left the in-sync set? */
+static bool have_left(const struct request *r)
+{
+    for (uint32_t i = 0; i < r->removing->n; i++) {
+        enum replica_state state = replica_get_state(r->p, r->removing->id[i]);
+        if (state != REPLICA_OFFLINE && state != REPLICA_NON_EXISTENT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* B4. Those whose state could not be written go on being reassigned: nothing of them may be deleted yet. */
+static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, GArray *removed)
+{
+    g_autoptr(GArray) removing = replicas_new();
+    for (guint i = 0; i < before->len; i++) {
+        const struct request *r = &g_array_index(before, struct request, i);
+        replicas_add_all(removing, r->p, r->removing);
+    }
+    replicas_change_state(c, removing, REPLICA_OFFLINE);
+    g_ptr_array_set_size(partitions, 0);
+    for (guint i = 0; i < before->len; i++) {
+        struct request *r = &g_array_index(before, struct request, i);
+        if (have_left(r)) {
+            replicas_add_all(removed, r->p, r->removing);
+            g_ptr_array_add(partitions, r->p);
+        } else {
+            roll_back(c, r);
+        }
+    }
 }
 
 static void finish(struct controller *c, GPtrArray *partitions)
@@ -248,16 +289,12 @@ static void finish(struct controller *c, GPtrArray *partitions)
     if (partitions->len == 0) {
         return;
     }
-    g_autoptr(GArray) removing = replicas_new();
+    g_autoptr(GArray) removed = replicas_new();
     to_online(c, partitions);
-    for (guint i = 0; i < partitions->len; i++) {
-        struct partition *p = partitions->pdata[i];
-        replicas_add_all(removing, p, p->removing);
-        partition_assign(
-                &c->ctx, p, partition_target(&c->ctx, p), broker_ids_ref(c->ctx.none), broker_ids_ref(c->ctx.none));
-    }
+    g_autoptr(GArray) before = assign_targets(c, partitions);
     move_leaders(c, partitions);
-    drop_replicas(c, removing);
+    shrink(c, partitions, before, removed);
+    delete_replicas(c, removed);
     save_topics_of(c, partitions);
     for (guint i = 0; i < partitions->len && !c->moved; i++) {
         struct partition *p = partitions->pdata[i];
@@ -295,7 +332,7 @@ static void carry_on(struct controller *c, GPtrArray *partitions)
     finish(c, complete);
 }
 
-void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *failed)
+void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *targets)
 {
     g_autoptr(GPtrArray) taken = g_ptr_array_new();
     for (guint i = 0; i < partitions->len; i++) {
@@ -303,7 +340,7 @@ void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *
         g_autofree char *ids = broker_ids_text(targets->pdata[i]);
         emit(c, "controller %d partition %s-%d reassignment to %s", c->broker_id, p->topic->ref->name, p->id, ids);
     }
-    update_assignments(c, partitions, targets, taken, failed);
+    update_assignments(c, partitions, targets, taken);
     carry_on(c, taken);
 }
 
@@ -356,6 +393,35 @@ void reassignment_brokers_started(struct controller *c, const GArray *brokers)
 {
     g_autoptr(GPtrArray) found = find_reassigning(c, aims_at, brokers);
     carry_on(c, found);
+}
+
+/* Has step A not been done, because the state could not be written? */
+static bool lacks_step_a(const struct partition *p)
+{
+    for (uint32_t i = 0; i < p->adding->n; i++) {
+        if (replica_get_state(p, p->adding->id[i]) == REPLICA_NON_EXISTENT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_any(const struct partition *p, const void *unused)
+{
+    return true;
+}
+
+void reassignment_retry(struct controller *c)
+{
+    g_autoptr(GPtrArray) found = find_reassigning(c, is_any, NULL);
+    g_autoptr(GPtrArray) begin = g_ptr_array_new();
+    for (guint i = 0; i < found->len; i++) {
+        if (lacks_step_a(found->pdata[i])) {
+            g_ptr_array_add(begin, found->pdata[i]);
+        }
+    }
+    carry_on(c, begin);
+    reassignment_check(c, found);
 }
 
 static bool not_started(const struct partition *p, const void *started)

@@ -157,18 +157,6 @@ static bool is_running(struct controller *c, const struct partition *p, const st
     return same;
 }
 
-static void refuse_failed(struct controller *c, GPtrArray *failed, GHashTable *by_entry, GHashTable *refused)
-{
-    GHashTableIter it;
-    gpointer e, p;
-    g_hash_table_iter_init(&it, by_entry);
-    while (g_hash_table_iter_next(&it, &e, &p)) {
-        if (g_ptr_array_find(failed, p, NULL)) {
-            g_hash_table_add(refused, e);
-        }
-    }
-}
-
 /* Takes on what the file says. `again`: also what is running already (a new controller). `started`, if given, gets the
  * partitions. */
 static void process_file(struct controller *c, bool again, GHashTable *started)
@@ -176,10 +164,8 @@ static void process_file(struct controller *c, bool again, GHashTable *started)
     struct zstat stat;
     g_autoptr(GArray) entries = read_file(c, &stat);
     g_autoptr(GHashTable) refused = g_hash_table_new(hash_entry, equal_entries);
-    g_autoptr(GHashTable) wanted = g_hash_table_new(hash_entry, equal_entries);
     g_autoptr(GPtrArray) partitions = g_ptr_array_new();
     g_autoptr(GPtrArray) targets = g_ptr_array_new();
-    g_autoptr(GPtrArray) failed = g_ptr_array_new();
     for (guint i = 0; entries && i < entries->len; i++) {
         struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, i);
         struct partition *p = context_partition(&c->ctx, e->topic, e->partition);
@@ -188,7 +174,6 @@ static void process_file(struct controller *c, bool again, GHashTable *started)
             complain(c, EINVAL, FILE_PATH, "%s-%d is left out: %s", e->topic, e->partition, why);
             g_hash_table_add(refused, e);
         } else if (again || !is_running(c, p, e)) {
-            g_hash_table_insert(wanted, e, p);
             g_ptr_array_add(partitions, p);
             g_ptr_array_add(targets, e->replicas);
             if (started) {
@@ -196,8 +181,7 @@ static void process_file(struct controller *c, bool again, GHashTable *started)
             }
         }
     }
-    reassignment_start(c, partitions, targets, failed);
-    refuse_failed(c, failed, wanted, refused);
+    reassignment_start(c, partitions, targets);
     if (entries && (g_hash_table_size(refused) || entries->len == 0)) {
         remove_entries(c, is_refused, refused);
     }

@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
 #include <string.h>
+#include <cmocka.h>
 #include "controller/json/codec.h"
 #include "fs/policy.h"
 #include "fs/tree/path.h"
@@ -377,11 +380,22 @@ static void handle_request(struct world *w, struct sent *sent)
     g_queue_push_tail(&w->events, q);
 }
 
+static int32_t active_id(struct world *w)
+{
+    const struct controller *active = world_active(w);
+    for (int i = 1; i <= MAX_BROKERS; i++) {
+        if (active && w->broker[i].candidate == active) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 /* ---- in-sync sets, as leaders of 2.7 and later keep them ---- */
 
 static bool follows(struct world *w, int32_t broker, const char *name, const struct hosted *leader)
 {
-    const struct scripted_broker *b = &w->broker[broker];
+    const struct scripted_broker *b = broker <= MAX_BROKERS ? &w->broker[broker] : &w->broker[0];
     const struct hosted *h = b->running ? g_hash_table_lookup(b->replicas, name) : NULL;
     return h && !h->stopped && h->leader == leader->leader && !g_hash_table_contains(b->broken, name) &&
            strcmp(h->topic_id, leader->topic_id) == 0;
@@ -424,8 +438,7 @@ static struct broker_request *proposal(
 /* Returns whether somebody had something to propose. */
 static bool propose(struct world *w)
 {
-    struct controller *active = world_active(w);
-    for (int i = 1; active && i <= MAX_BROKERS; i++) {
+    for (int i = 1; world_active(w) && i <= MAX_BROKERS; i++) {
         struct scripted_broker *b = &w->broker[i];
         g_autoptr(GList) names =
                 b->running ? g_list_sort(g_hash_table_get_keys(b->replicas), (GCompareFunc)strcmp) : NULL;
@@ -437,11 +450,7 @@ static bool propose(struct world *w)
                 continue;
             }
             struct queued *q = g_new(struct queued, 1);
-            int32_t controller = 0;
-            for (int k = 1; k <= MAX_BROKERS; k++) {
-                controller = w->broker[k].candidate == active ? k : controller;
-            }
-            *q = (struct queued){controller_event_new(EVENT_BROKER_REQUEST), controller};
+            *q = (struct queued){controller_event_new(EVENT_BROKER_REQUEST), active_id(w)};
             q->event->broker_request = proposal(b, l->data, h, isr);
             g_queue_push_tail(&w->events, q);
             return true;
@@ -453,6 +462,9 @@ static bool propose(struct world *w)
 static void take_answer(struct world *w, struct broker_request *r)
 {
     struct scripted_broker *b = &w->broker[r->broker_id];
+    if (r == w->awaited) {
+        return; /* world_request() takes it */
+    }
     if (r->api == API_ALTER_PARTITION && b->running && b->epoch == r->broker_epoch) {
         const struct alter_partition *a = &r->partitions[0];
         g_autofree char *name = replica_name(a->topic, a->partition);
@@ -573,6 +585,36 @@ static void start_candidate(struct world *w, struct scripted_broker *b)
     env_post(b, controller_event_new(EVENT_STARTUP));
 }
 
+static bool is_assigned(struct world *w, const char *name, int32_t broker)
+{
+    const char *dash = strrchr(name, '-');
+    g_autofree char *topic = g_strndup(name, (gsize)(dash - name));
+    g_autofree char *path = g_strconcat("/brokers/topics/", topic, NULL);
+    struct bytes *data = NULL;
+    struct topic_assignment *a = NULL;
+    bool assigned = false;
+    if (mirror_get(w->mirror, path, &data, NULL) == ZOK && topic_assignment_decode(data, &a, NULL)) {
+        const struct partition_assignment *p = topic_assignment_find(a, atoi(dash + 1));
+        assigned = p && broker_ids_contain(p->replicas, broker);
+    }
+    bytes_unref(data);
+    topic_assignment_free(a);
+    return assigned;
+}
+
+/* A broker that starts sets aside what the tree does not assign to it. */
+static void set_aside_strays(struct world *w, struct scripted_broker *b)
+{
+    GHashTableIter it;
+    gpointer name;
+    g_hash_table_iter_init(&it, b->replicas);
+    while (g_hash_table_iter_next(&it, &name, NULL)) {
+        if (!is_assigned(w, name, b->id)) {
+            g_hash_table_iter_remove(&it);
+        }
+    }
+}
+
 void world_start(struct world *w, int32_t broker)
 {
     struct scripted_broker *b = &w->broker[broker];
@@ -580,6 +622,7 @@ void world_start(struct world *w, int32_t broker)
         return;
     }
     b->running = true;
+    set_aside_strays(w, b);
     b->session = store_session_open(w->store);
     struct broker_endpoint endpoint = {(char *)(uintptr_t) "PLAINTEXT", (char *)(uintptr_t) "localhost",
             (char *)(uintptr_t) "PLAINTEXT", 9090 + broker};
@@ -629,19 +672,11 @@ void world_kill(struct world *w, int32_t broker)
 void world_stop(struct world *w, int32_t broker)
 {
     struct scripted_broker *b = &w->broker[broker];
-    for (int i = 1; i <= MAX_BROKERS; i++) {
-        if (w->broker[i].candidate && controller_is_active(w->broker[i].candidate)) {
-            struct queued *q = g_new(struct queued, 1);
-            *q = (struct queued){controller_event_new(EVENT_BROKER_REQUEST), i};
-            q->event->broker_request = g_new0(struct broker_request, 1);
-            q->event->broker_request->api = API_CONTROLLED_SHUTDOWN;
-            q->event->broker_request->broker_id = broker;
-            q->event->broker_request->broker_epoch = b->epoch;
-            g_queue_push_tail(&w->events, q);
-            break;
-        }
-    }
-    world_settle(w);
+    struct broker_request *r = g_new0(struct broker_request, 1);
+    r->api = API_CONTROLLED_SHUTDOWN;
+    r->broker_id = broker;
+    r->broker_epoch = b->epoch;
+    world_request(w, r, NULL);
     world_kill(w, broker);
 }
 
@@ -662,6 +697,26 @@ void world_settle(struct world *w)
         }
     }
     g_error("the cluster does not come to rest");
+}
+
+enum kafka_error world_request(struct world *w, struct broker_request *r, struct alter_partition *ret)
+{
+    struct queued *q = g_new(struct queued, 1);
+    *q = (struct queued){controller_event_new(EVENT_BROKER_REQUEST), active_id(w)};
+    q->event->broker_request = r;
+    w->awaited = r;
+    g_queue_push_tail(&w->events, q);
+    world_settle(w);
+    w->awaited = NULL;
+    enum kafka_error error = r->error;
+    if (ret && r->n_partitions) {
+        *ret = r->partitions[0];
+        ret->topic = NULL;
+        ret->new_isr = ret->result_isr = NULL;
+        ret->new_isr_epochs = NULL;
+    }
+    broker_request_free(r);
+    return error;
 }
 
 void world_fire_timer(struct world *w)
@@ -897,4 +952,63 @@ char *world_tree(struct world *w)
     g_autofree char *text = g_string_free(out, FALSE);
     g_autofree char *no_ids = g_regex_replace(id, text, -1, 0, "\"topic_id\":\"*\"", 0, NULL);
     return g_regex_replace(epochs, no_ids, -1, 0, "\"\\1\":*", 0, NULL);
+}
+
+/* ---- expectations ---- */
+
+void expect_state(struct world *w, const char *topic, int partition, const char *want)
+{
+    g_autofree char *got = world_state(w, topic, partition);
+    assert_string_equal(got, want);
+}
+
+void expect_asked(struct world *w, const char *path, const char *want)
+{
+    g_autofree char *got = world_ask(w, path);
+    assert_string_equal(got, want);
+}
+
+void expect_dirs(struct world *w, const char *want)
+{
+    g_autofree char *got = world_dirs(w);
+    assert_string_equal(got, want);
+}
+
+void expect_said(const GString *log, const char *text)
+{
+    if (!strstr(log->str, text)) {
+        fail_msg("no \"%s\" in:\n%s", text, log->str);
+    }
+}
+
+void expect_not_said(const GString *log, const char *text)
+{
+    if (strstr(log->str, text)) {
+        fail_msg("\"%s\" in:\n%s", text, log->str);
+    }
+}
+
+void expect_gone(struct world *w, const char *topic)
+{
+    g_autofree char *t = g_strconcat("/brokers/topics/", topic, NULL);
+    g_autofree char *c = g_strconcat("/config/topics/", topic, NULL);
+    g_autofree char *m = g_strconcat("/admin/delete_topics/", topic, NULL);
+    assert_false(world_exists(w, t));
+    assert_false(world_exists(w, c));
+    assert_false(world_exists(w, m));
+}
+
+void expect_data(struct world *w, const char *path, const char *pattern)
+{
+    g_autofree char *got = world_get(w, path);
+    if (!got || !g_regex_match_simple(pattern, got, 0, 0)) {
+        fail_msg("%s is %s, not %s", path, got ? got : "absent", pattern);
+    }
+}
+
+struct world *world_of_three(const char *properties)
+{
+    struct world *w = world_new(3, properties);
+    world_start_all(w);
+    return w;
 }

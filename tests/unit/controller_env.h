@@ -52,6 +52,7 @@ struct world {
     int fault_rc;                    /* FAULT_FAIL: the result of that transaction */
     uint64_t fault_call;             /* which one */
     uint64_t calls;                  /* counted since world_arm() */
+    struct broker_request *awaited;  /* of world_request() */
     struct scripted_broker *running; /* whose candidate handles an event now */
     /* called before each run of transactions: another client's chance */
     void (*before_run)(struct world *w, struct txn **txns, size_t n);
@@ -81,6 +82,9 @@ bool world_exists(struct world *w, const char *path);
 char *world_get(struct world *w, const char *path);                           /* NULL: no node; "" for null data */
 void world_topic(struct world *w, const char *topic, const char *partitions); /* {"0":[1,2]} */
 void world_mark(struct world *w, const char *topic);
+/* Asks the active controller for a broker, and waits for what follows. Takes `r` over; its error, and its first
+ * AlterPartition entry without what that owns. */
+enum kafka_error world_request(struct world *w, struct broker_request *r, struct alter_partition *ret);
 /* Pushes an event as the thread would. */
 void world_push(struct world *w, struct controller_event *e);
 
@@ -93,3 +97,14 @@ char *world_dirs(struct world *w);
 char *world_ask(struct world *w, const char *path);
 /* The tree as lines "path data", sorted, without what differs from run to run. */
 char *world_tree(struct world *w);
+
+/* ---- expectations: fail the test with what is there instead ---- */
+void expect_state(struct world *w, const char *topic, int partition, const char *want);
+void expect_asked(struct world *w, const char *path, const char *want);
+void expect_dirs(struct world *w, const char *want);
+void expect_data(struct world *w, const char *path, const char *pattern); /* a regular expression */
+void expect_gone(struct world *w, const char *topic);
+void expect_said(const GString *log, const char *text);
+void expect_not_said(const GString *log, const char *text);
+/* Brokers 1 to 3, all started. */
+struct world *world_of_three(const char *properties);

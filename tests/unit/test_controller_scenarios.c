@@ -6,175 +6,112 @@
 #include <cmocka.h>
 #include "tests/unit/controller_env.h"
 
-static void is_state(struct world *w, const char *topic, int partition, const char *want)
-{
-    g_autofree char *got = world_state(w, topic, partition);
-    assert_string_equal(got, want);
-}
-
-static void is_asked(struct world *w, const char *path, const char *want)
-{
-    g_autofree char *got = world_ask(w, path);
-    assert_string_equal(got, want);
-}
-
-static void are_dirs(struct world *w, const char *want)
-{
-    g_autofree char *got = world_dirs(w);
-    assert_string_equal(got, want);
-}
-
-static void has(const GString *log, const char *text)
-{
-    if (!strstr(log->str, text)) {
-        fail_msg("no \"%s\" in:\n%s", text, log->str);
-    }
-}
-
-static void has_not(const GString *log, const char *text)
-{
-    if (strstr(log->str, text)) {
-        fail_msg("\"%s\" in:\n%s", text, log->str);
-    }
-}
-
-static void is_gone(struct world *w, const char *topic)
-{
-    g_autofree char *t = g_strconcat("/brokers/topics/", topic, NULL);
-    g_autofree char *c = g_strconcat("/config/topics/", topic, NULL);
-    g_autofree char *m = g_strconcat("/admin/delete_topics/", topic, NULL);
-    assert_false(world_exists(w, t));
-    assert_false(world_exists(w, c));
-    assert_false(world_exists(w, m));
-}
-
-static void is_data(struct world *w, const char *path, const char *pattern)
-{
-    g_autofree char *got = world_get(w, path);
-    if (!got || !g_regex_match_simple(pattern, got, 0, 0)) {
-        fail_msg("%s is %s, not %s", path, got ? got : "absent", pattern);
-    }
-}
-
-static struct world *three(const char *properties)
-{
-    struct world *w = world_new(3, properties);
-    world_start_all(w);
-    return w;
-}
-
 static void first_election(void **state)
 {
-    struct world *w = three(NULL);
-    is_data(w, "/controller", "\"brokerid\":1");
-    is_data(w, "/controller_epoch", "^1$");
-    is_data(w, "/feature", "\"status\":1");
-    is_asked(w, "/.state/controller/broker", "1\n");
-    is_asked(w, "/.state/controller/epoch", "1\n");
+    struct world *w = world_of_three(NULL);
+    expect_data(w, "/controller", "\"brokerid\":1");
+    expect_data(w, "/controller_epoch", "^1$");
+    expect_data(w, "/feature", "\"status\":1");
+    expect_asked(w, "/.state/controller/broker", "1\n");
+    expect_asked(w, "/.state/controller/epoch", "1\n");
     world_free(w);
 }
 
 static void create_topics(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,3]}");
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 0 isr 1,2");
-    is_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
-    is_data(w, "/brokers/topics/a", "\"topic_id\":\"[A-Za-z0-9_-]{22}\"");
-    are_dirs(w, "1: a-0; 2: a-0 a-1; 3: a-1");
-    is_asked(w, "/.state/topics", "a");
-    is_asked(w, "/.state/topics/a", "deletion 0 1");
-    is_asked(w, "/.state/topics/a/0/state", "OnlinePartition\n");
-    is_asked(w, "/.state/topics/a/1/replicas/3", "OnlineReplica\n");
-    is_asked(w, "/.state/topics/a/1/assignment", "2,3\n");
-    is_asked(w, "/.state/topics/a/deletion", "none\n");
-    is_asked(w, "/.state/topics/b/deletion", "No such file or directory");
+    expect_state(w, "a", 0, "leader 1 epoch 0 isr 1,2");
+    expect_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
+    expect_data(w, "/brokers/topics/a", "\"topic_id\":\"[A-Za-z0-9_-]{22}\"");
+    expect_dirs(w, "1: a-0; 2: a-0 a-1; 3: a-1");
+    expect_asked(w, "/.state/topics", "a");
+    expect_asked(w, "/.state/topics/a", "deletion 0 1");
+    expect_asked(w, "/.state/topics/a/0/state", "OnlinePartition\n");
+    expect_asked(w, "/.state/topics/a/1/replicas/3", "OnlineReplica\n");
+    expect_asked(w, "/.state/topics/a/1/assignment", "2,3\n");
+    expect_asked(w, "/.state/topics/a/deletion", "none\n");
+    expect_asked(w, "/.state/topics/b/deletion", "No such file or directory");
     assert_string_equal(w->error_log->str, "");
     world_free(w);
 }
 
-/* The literal empty string is in every log; this says that a log is empty. */
-static void is_empty(const GString *log)
-{
-    assert_string_equal(log->str, "");
-}
-
 static void broker_fails_and_returns(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,1],\"2\":[3,2,1]}");
     world_settle(w);
     world_kill(w, 2);
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 1 isr 1");
-    is_state(w, "a", 1, "leader 1 epoch 1 isr 1");
-    is_state(w, "a", 2, "leader 3 epoch 1 isr 3,1");
-    is_asked(w, "/.state/topics/a/0/replicas/2", "OfflineReplica\n");
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 1, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 2, "leader 3 epoch 1 isr 3,1");
+    expect_asked(w, "/.state/topics/a/0/replicas/2", "OfflineReplica\n");
     world_start(w, 2);
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
-    is_state(w, "a", 1, "leader 1 epoch 1 isr 1,2");
-    is_state(w, "a", 2, "leader 3 epoch 1 isr 3,1,2");
-    is_empty(w->error_log);
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
+    expect_state(w, "a", 1, "leader 1 epoch 1 isr 1,2");
+    expect_state(w, "a", 2, "leader 3 epoch 1 isr 3,1,2");
+    assert_string_equal(w->error_log->str, "");
     world_free(w);
 }
 
 static void bounce_in_one_event(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[2,1],\"1\":[1,2]}");
     world_settle(w);
     world_kill(w, 2);
     world_start(w, 2);
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
-    is_state(w, "a", 1, "leader 1 epoch 1 isr 1,2");
-    is_asked(w, "/.state/topics/a/0/replicas/2", "OnlineReplica\n");
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
+    expect_state(w, "a", 1, "leader 1 epoch 1 isr 1,2");
+    expect_asked(w, "/.state/topics/a/0/replicas/2", "OnlineReplica\n");
     world_free(w);
 }
 
 static void all_replicas_fail(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     world_kill(w, 2);
     world_settle(w);
     world_kill(w, 1);
     world_settle(w);
-    is_data(w, "/controller", "\"brokerid\":3");
-    is_state(w, "a", 0, "leader -1 epoch 2 isr 1");
-    is_asked(w, "/.state/topics/a/0/state", "OfflinePartition\n");
+    expect_data(w, "/controller", "\"brokerid\":3");
+    expect_state(w, "a", 0, "leader -1 epoch 2 isr 1");
+    expect_asked(w, "/.state/topics/a/0/state", "OfflinePartition\n");
     world_start(w, 2);
     world_settle(w);
-    is_state(w, "a", 0, "leader -1 epoch 2 isr 1");
+    expect_state(w, "a", 0, "leader -1 epoch 2 isr 1");
     world_start(w, 1);
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 3 isr 1,2");
+    expect_state(w, "a", 0, "leader 1 epoch 3 isr 1,2");
     world_free(w);
 }
 
 static void dead_at_creation(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_kill(w, 3);
     world_settle(w);
     world_topic(w, "b", "{\"0\":[3,1],\"1\":[3]}");
     world_settle(w);
-    is_state(w, "b", 0, "leader 1 epoch 0 isr 1");
-    is_state(w, "b", 1, "none");
-    is_asked(w, "/.state/topics/b/1/state", "NewPartition\n");
+    expect_state(w, "b", 0, "leader 1 epoch 0 isr 1");
+    expect_state(w, "b", 1, "none");
+    expect_asked(w, "/.state/topics/b/1/state", "NewPartition\n");
     world_start(w, 3);
     world_settle(w);
-    is_state(w, "b", 0, "leader 1 epoch 0 isr 1,3");
-    is_state(w, "b", 1, "leader 3 epoch 0 isr 3");
+    expect_state(w, "b", 0, "leader 1 epoch 0 isr 1,3");
+    expect_state(w, "b", 1, "leader 3 epoch 0 isr 3");
     world_free(w);
 }
 
 static void cluster_restarts_one_by_one(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,3]}");
     world_settle(w);
     for (int i = 3; i >= 1; i--) {
@@ -182,65 +119,65 @@ static void cluster_restarts_one_by_one(void **state)
     }
     world_start(w, 1);
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 1 isr 1");
-    is_state(w, "a", 1, "leader -1 epoch 2 isr 3");
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 1, "leader -1 epoch 2 isr 3");
     world_start(w, 2);
     world_settle(w);
     world_start(w, 3);
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
-    is_state(w, "a", 1, "leader 3 epoch 3 isr 3,2");
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
+    expect_state(w, "a", 1, "leader 3 epoch 3 isr 3,2");
     world_free(w);
 }
 
 static void broker_stops(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,1],\"2\":[2,3,1]}");
     world_settle(w);
     world_stop(w, 2);
-    is_state(w, "a", 0, "leader 1 epoch 1 isr 1");
-    is_state(w, "a", 1, "leader 1 epoch 1 isr 1");
-    is_state(w, "a", 2, "leader 3 epoch 1 isr 3,1");
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 1, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 2, "leader 3 epoch 1 isr 3,1");
     world_settle(w);
-    is_state(w, "a", 0, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
     world_start(w, 2);
     world_settle(w);
-    is_state(w, "a", 2, "leader 3 epoch 1 isr 3,1,2");
+    expect_state(w, "a", 2, "leader 3 epoch 1 isr 3,1,2");
     world_free(w);
 }
 
 static void expand(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     g_autofree char *before = world_get(w, "/brokers/topics/a");
     world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[1,2],\"1\":[2,3],\"2\":[3,1]}}");
     world_settle(w);
-    is_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
-    is_state(w, "a", 2, "leader 3 epoch 0 isr 3,1");
+    expect_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
+    expect_state(w, "a", 2, "leader 3 epoch 0 isr 3,1");
     g_autofree char *id = g_strndup(strstr(before, "\"topic_id\""), 35);
-    is_data(w, "/brokers/topics/a", id); /* the one it had */
+    expect_data(w, "/brokers/topics/a", id); /* the one it had */
     world_free(w);
 }
 
 static void reelection(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     world_delete(w, "/controller");
     world_settle(w);
     assert_true(world_exists(w, "/controller"));
-    is_data(w, "/controller_epoch", "^2$");
-    is_state(w, "a", 0, "leader 1 epoch 0 isr 1,2");
+    expect_data(w, "/controller_epoch", "^2$");
+    expect_state(w, "a", 0, "leader 1 epoch 0 isr 1,2");
     world_free(w);
 }
 
 static void delete_topic(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,3]}");
     world_topic(w, "b", "{\"0\":[1]}");
     world_create(w, "/config/topics/a", "{\"version\":1,\"config\":{}}");
@@ -248,53 +185,53 @@ static void delete_topic(void **state)
     g_string_truncate(w->request_log, 0);
     world_mark(w, "a");
     world_settle(w);
-    is_gone(w, "a");
-    are_dirs(w, "1: b-0");
-    has(w->event_log, "topic a deletion started");
-    has(w->event_log, "topic a deletion completed");
+    expect_gone(w, "a");
+    expect_dirs(w, "1: b-0");
+    expect_said(w->event_log, "topic a deletion started");
+    expect_said(w->event_log, "topic a deletion completed");
     const char *metadata = strstr(w->request_log->str, "UpdateMetadata to 1: a-0 leader -2 a-1 leader -2");
     const char *stop = strstr(w->request_log->str, "StopReplica to 1: a-0 epoch -2\n");
     const char *delete = strstr(w->request_log->str, "StopReplica to 1: a-0 epoch -2 delete");
     assert_true(metadata && stop && delete &&metadata < stop && stop < delete);
-    has_not(w->request_log, "LeaderAndIsr");
+    expect_not_said(w->request_log, "LeaderAndIsr");
     for (int i = 1; i <= 3; i++) {
         assert_false(g_hash_table_contains(w->broker[i].metadata, "a-0"));
         assert_true(g_hash_table_contains(w->broker[i].metadata, "b-0"));
     }
-    is_empty(w->error_log);
+    assert_string_equal(w->error_log->str, "");
     world_free(w);
 }
 
 static void delete_waits_for_a_dead_broker(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,3],\"1\":[2,3]}");
     world_settle(w);
     world_kill(w, 3);
     world_settle(w);
     world_mark(w, "a");
     world_settle(w);
-    is_state(w, "a", 0, "leader -1 epoch 2 isr 1");
-    is_state(w, "a", 1, "leader -1 epoch 2 isr 2");
-    are_dirs(w, "3: a-0 a-1");
-    is_asked(w, "/.state/topics/a/deletion", "ineligible: broker 3 is not running (replicas a-0, a-1)\n");
-    is_asked(w, "/.state/topics/a/0/replicas/1", "ReplicaDeletionSuccessful\n");
-    is_asked(w, "/.state/topics/a/0/replicas/3", "OfflineReplica\n");
-    is_asked(w, "/.state/topics/a/0/state", "NonExistentPartition\n");
+    expect_state(w, "a", 0, "leader -1 epoch 2 isr 1");
+    expect_state(w, "a", 1, "leader -1 epoch 2 isr 2");
+    expect_dirs(w, "3: a-0 a-1");
+    expect_asked(w, "/.state/topics/a/deletion", "ineligible: broker 3 is not running (replicas a-0, a-1)\n");
+    expect_asked(w, "/.state/topics/a/0/replicas/1", "ReplicaDeletionSuccessful\n");
+    expect_asked(w, "/.state/topics/a/0/replicas/3", "OfflineReplica\n");
+    expect_asked(w, "/.state/topics/a/0/state", "NonExistentPartition\n");
     /* A new controller makes nothing alive again. */
     world_delete(w, "/controller");
     world_settle(w);
-    are_dirs(w, "3: a-0 a-1");
+    expect_dirs(w, "3: a-0 a-1");
     world_start(w, 3);
     world_settle(w);
-    is_gone(w, "a");
-    are_dirs(w, "");
+    expect_gone(w, "a");
+    expect_dirs(w, "");
     world_free(w);
 }
 
 static void delete_disabled_and_unknown(void **state)
 {
-    struct world *w = three("delete.topic.enable=false");
+    struct world *w = world_of_three("delete.topic.enable=false");
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     world_mark(w, "a");
@@ -303,8 +240,8 @@ static void delete_disabled_and_unknown(void **state)
     assert_false(world_exists(w, "/admin/delete_topics/a"));
     assert_false(world_exists(w, "/admin/delete_topics/ghost"));
     assert_true(world_exists(w, "/brokers/topics/a"));
-    has(w->error_log, "delete.topic.enable");
-    has(w->error_log, "ghost");
+    expect_said(w->error_log, "delete.topic.enable");
+    expect_said(w->error_log, "ghost");
     /* on takeover too */
     world_mark(w, "a");
     world_delete(w, "/controller");
@@ -315,7 +252,7 @@ static void delete_disabled_and_unknown(void **state)
 
 static void delete_half_gone(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,3]}");
     world_topic(w, "b", "{\"0\":[1]}");
     world_create(w, "/config/topics/b", "{\"version\":1,\"config\":{}}");
@@ -328,51 +265,51 @@ static void delete_half_gone(void **state)
     world_delete_tree(w, "/brokers/topics/b");
     world_mark(w, "b");
     world_start_all(w);
-    is_gone(w, "a");
-    is_gone(w, "b");
-    are_dirs(w, "1: b-0");
+    expect_gone(w, "a");
+    expect_gone(w, "b");
+    expect_dirs(w, "");
     world_free(w);
 }
 
 static void delete_and_make_again(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     world_mark(w, "a");
     world_settle(w);
     world_topic(w, "a", "{\"0\":[2,3],\"1\":[3,1]}");
     world_settle(w);
-    is_state(w, "a", 0, "leader 2 epoch 0 isr 2,3");
-    is_state(w, "a", 1, "leader 3 epoch 0 isr 3,1");
-    are_dirs(w, "1: a-1; 2: a-0; 3: a-0 a-1");
+    expect_state(w, "a", 0, "leader 2 epoch 0 isr 2,3");
+    expect_state(w, "a", 1, "leader 3 epoch 0 isr 3,1");
+    expect_dirs(w, "1: a-1; 2: a-0; 3: a-0 a-1");
     world_free(w);
 }
 
 static void a_disk_refuses(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     g_hash_table_add(w->broker[2].undeletable, g_strdup("a-0"));
     world_mark(w, "a");
     world_settle(w);
-    are_dirs(w, "2: a-0");
-    is_asked(w, "/.state/topics/a/deletion", "ineligible: broker 2 could not delete a-0: KAFKA_STORAGE_ERROR\n");
-    is_asked(w, "/.state/topics/a/0/replicas/1", "ReplicaDeletionSuccessful\n");
+    expect_dirs(w, "2: a-0");
+    expect_asked(w, "/.state/topics/a/deletion", "ineligible: broker 2 could not delete a-0: KAFKA_STORAGE_ERROR\n");
+    expect_asked(w, "/.state/topics/a/0/replicas/1", "ReplicaDeletionSuccessful\n");
     g_hash_table_remove_all(w->broker[2].undeletable);
     struct controller_event *retry = controller_event_new(EVENT_TOPIC_DELETION_RETRY);
     retry->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_hash_table_add(retry->names, g_strdup("a"));
     world_push(w, retry);
     world_settle(w);
-    is_gone(w, "a");
+    expect_gone(w, "a");
     world_free(w);
 }
 
 static void partitions_added_to_a_deleted_topic(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,3]}");
     world_settle(w);
     world_kill(w, 3);
@@ -381,78 +318,78 @@ static void partitions_added_to_a_deleted_topic(void **state)
     world_settle(w);
     world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[1,3],\"1\":[2]}}");
     world_settle(w);
-    is_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[1,3\\]\\}.*topic_id");
-    has(w->error_log, "being deleted");
+    expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[1,3\\]\\}.*topic_id");
+    expect_said(w->error_log, "being deleted");
     world_start(w, 3);
     world_settle(w);
-    is_gone(w, "a");
+    expect_gone(w, "a");
     world_free(w);
 }
 
 static void removed_by_hand(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     world_delete_tree(w, "/brokers/topics/a");
     world_settle(w);
-    is_asked(w, "/.state/topics", "");
+    expect_asked(w, "/.state/topics", "");
     world_topic(w, "a", "{\"0\":[2,3]}");
     world_settle(w);
-    is_state(w, "a", 0, "leader 2 epoch 0 isr 2,3");
+    expect_state(w, "a", 0, "leader 2 epoch 0 isr 2,3");
     /* both in one event */
     world_delete_tree(w, "/brokers/topics/a");
     world_topic(w, "a", "{\"0\":[3,1]}");
     world_settle(w);
-    is_state(w, "a", 0, "leader 3 epoch 0 isr 3,1");
-    is_asked(w, "/.state/topics/a/0/assignment", "3,1\n");
+    expect_state(w, "a", 0, "leader 3 epoch 0 isr 3,1");
+    expect_asked(w, "/.state/topics/a/0/assignment", "3,1\n");
     world_free(w);
 }
 
 static void malformed_topics(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_create(w, "/brokers/topics/bad", "{\"vers");
     world_create(w, "/brokers/topics/worse", "{\"version\":1,\"partitions\":{\"0\":[\"one\"]}}");
     world_create(w, "/brokers/topics/empty", NULL);
     world_topic(w, "good", "{\"0\":[1]}");
     world_settle(w);
-    is_state(w, "good", 0, "leader 1 epoch 0 isr 1");
-    has(w->error_log, "/brokers/topics/bad");
-    has(w->error_log, "/brokers/topics/worse");
-    has_not(w->error_log, "/brokers/topics/empty");
+    expect_state(w, "good", 0, "leader 1 epoch 0 isr 1");
+    expect_said(w->error_log, "/brokers/topics/bad");
+    expect_said(w->error_log, "/brokers/topics/worse");
+    expect_not_said(w->error_log, "/brokers/topics/empty");
     world_delete(w, "/controller");
     world_settle(w);
     assert_non_null(world_active(w));
     world_set(w, "/brokers/topics/empty", "{\"version\":1,\"partitions\":{\"0\":[2]}}");
     world_set(w, "/brokers/topics/worse", "{\"version\":1,\"partitions\":{\"0\":[2]}}");
     world_settle(w);
-    is_state(w, "empty", 0, "leader 2 epoch 0 isr 2");
-    is_state(w, "worse", 0, "leader 2 epoch 0 isr 2");
-    is_data(w, "/brokers/topics/empty", "topic_id");
+    expect_state(w, "empty", 0, "leader 2 epoch 0 isr 2");
+    expect_state(w, "worse", 0, "leader 2 epoch 0 isr 2");
+    expect_data(w, "/brokers/topics/empty", "topic_id");
     world_mark(w, "bad");
     world_settle(w);
-    is_gone(w, "bad");
+    expect_gone(w, "bad");
     world_free(w);
 }
 
 static void assignment_edited_by_hand(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[2,3],\"1\":[3]}}");
     world_settle(w);
-    is_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[1,2\\],\"1\":\\[3\\]\\},\"topic_id\"");
-    is_state(w, "a", 1, "leader 3 epoch 0 isr 3");
-    is_asked(w, "/.state/topics/a/0/assignment", "1,2\n");
-    has(w->error_log, "was put back");
+    expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[1,2\\],\"1\":\\[3\\]\\},\"topic_id\"");
+    expect_state(w, "a", 1, "leader 3 epoch 0 isr 3");
+    expect_asked(w, "/.state/topics/a/0/assignment", "1,2\n");
+    expect_said(w->error_log, "was put back");
     world_free(w);
 }
 
 static void a_copied_topic(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     g_autofree char *data = world_get(w, "/brokers/topics/a");
@@ -465,8 +402,8 @@ static void a_copied_topic(void **state)
     world_settle(w);
     world_set(w, "/brokers/topics/b", data);
     world_settle(w);
-    is_state(w, "b", 0, "leader 1 epoch 1 isr 1,2");
-    are_dirs(w, "1: a-0 b-0; 2: a-0 b-0");
+    expect_state(w, "b", 0, "leader 1 epoch 1 isr 1,2");
+    expect_dirs(w, "1: a-0 b-0; 2: a-0 b-0");
     g_autofree char *copy = world_get(w, "/brokers/topics/b");
     assert_string_not_equal(strstr(copy, "topic_id"), strstr(data, "topic_id"));
     world_free(w);
@@ -474,22 +411,22 @@ static void a_copied_topic(void **state)
 
 static void epoch_edited(void **state)
 {
-    struct world *w = three(NULL);
+    struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
     world_set(w, "/controller_epoch", "57");
     world_settle(w);
-    is_data(w, "/controller_epoch", "^58$");
+    expect_data(w, "/controller_epoch", "^58$");
     world_topic(w, "b", "{\"0\":[2]}");
     world_settle(w);
-    is_state(w, "b", 0, "leader 2 epoch 0 isr 2");
+    expect_state(w, "b", 0, "leader 2 epoch 0 isr 2");
     world_delete(w, "/controller_epoch");
     world_settle(w);
-    is_data(w, "/controller_epoch", "^59$");
-    is_data(w, "/brokers/topics/b/partitions/0/state", "\"controller_epoch\":58");
+    expect_data(w, "/controller_epoch", "^59$");
+    expect_data(w, "/brokers/topics/b/partitions/0/state", "\"controller_epoch\":58");
     world_topic(w, "c", "{\"0\":[3]}");
     world_settle(w);
-    is_data(w, "/brokers/topics/c/partitions/0/state", "\"controller_epoch\":59");
+    expect_data(w, "/brokers/topics/c/partitions/0/state", "\"controller_epoch\":59");
     world_free(w);
 }
 

@@ -1,0 +1,373 @@
+/* Whatever call of the environment fails or is the last one, and whoever writes at the same time: in the end the tree
+ * and the disks are as if nothing had happened. Each scenario is run once to count its calls, then once for each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <string.h>
+#include "tests/unit/controller_env.h"
+
+#define REASSIGN "/admin/reassign_partitions"
+
+struct scenario {
+    const char *name;
+    void (*prepare)(struct world *w);
+    void (*act)(struct world *w);
+    void (*mend)(struct world *w); /* what an operator would do then; may be NULL */
+};
+
+/* ---- the scenarios ---- */
+
+static void two_topics(struct world *w)
+{
+    world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,3]}");
+    world_topic(w, "b", "{\"0\":[3,1]}");
+    world_create(w, "/config/topics/a", "{\"version\":1,\"config\":{}}");
+    world_settle(w);
+}
+
+static void nothing(struct world *w)
+{
+}
+
+static void create(struct world *w)
+{
+    two_topics(w);
+}
+
+static void delete_one(struct world *w)
+{
+    world_mark(w, "a");
+    world_settle(w);
+}
+
+static void expand(struct world *w)
+{
+    world_set(w, "/brokers/topics/b", "{\"version\":1,\"partitions\":{\"0\":[3,1],\"1\":[1],\"2\":[2,1]}}");
+    world_settle(w);
+}
+
+static void fail_and_return(struct world *w)
+{
+    world_kill(w, 2);
+    world_settle(w);
+    world_start(w, 2);
+    world_settle(w);
+}
+
+static void reelect(struct world *w)
+{
+    world_delete(w, "/controller");
+    world_settle(w);
+}
+
+static void reassign(struct world *w)
+{
+    world_create(w, REASSIGN,
+            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]},"
+            "{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}]}");
+    world_settle(w);
+}
+
+static void reassign_and_delete(struct world *w)
+{
+    world_kill(w, 3);
+    world_settle(w);
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
+    world_mark(w, "a");
+    world_settle(w);
+    world_start(w, 3);
+    world_settle(w);
+}
+
+static void delete_with_dead_broker(struct world *w)
+{
+    world_kill(w, 3);
+    world_settle(w);
+    world_mark(w, "a");
+    world_settle(w);
+    world_start(w, 3);
+    world_settle(w);
+}
+
+static void prefer(struct world *w)
+{
+    world_kill(w, 2);
+    world_settle(w);
+    world_start(w, 2);
+    world_settle(w);
+    world_create(w, "/admin/preferred_replica_election",
+            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":1},{\"topic\":\"a\",\"partition\":0}]}");
+    world_settle(w);
+}
+
+/* Every broker once more: what could not be written is done at the latest now. */
+static void bounce_all(struct world *w)
+{
+    for (int i = 1; i <= 3; i++) {
+        world_kill(w, i);
+        world_settle(w);
+        world_start(w, i);
+        world_settle(w);
+    }
+}
+
+static const struct scenario scenarios[] = {
+        {"create", nothing, create, bounce_all},
+        {"delete", two_topics, delete_one, bounce_all},
+        {"expand", two_topics, expand, bounce_all},
+        {"fail and return", two_topics, fail_and_return, bounce_all},
+        {"reelect", two_topics, reelect, bounce_all},
+        {"reassign", two_topics, reassign, bounce_all},
+        {"reassign and delete", two_topics, reassign_and_delete, bounce_all},
+        {"delete with a dead broker", two_topics, delete_with_dead_broker, bounce_all},
+        {"prefer", two_topics, prefer, bounce_all},
+};
+
+/* ---- running them ---- */
+
+/* Everything that has to be the same: the tree but for what an extra election changes (leaders and order of in-sync
+ * sets), and the directories. */
+static char *outcome(struct world *w)
+{
+    g_autofree char *tree = world_tree(w);
+    g_autofree char *dirs = world_dirs(w);
+    g_autoptr(GRegex) leader = g_regex_new("\"leader\":[0-9]+", 0, 0, NULL);
+    g_autoptr(GRegex) one = g_regex_new("\"isr\":\\[[0-9,]*\\]", 0, 0, NULL);
+    g_autofree char *no_leader = g_regex_replace(leader, tree, -1, 0, "\"leader\":*", 0, NULL);
+    g_autofree char *text = g_regex_replace(one, no_leader, -1, 0, "\"isr\":*", 0, NULL);
+    return g_strdup_printf("%s%s\n", text, dirs);
+}
+
+static uint64_t run_clean(const struct scenario *s, char **ret_outcome)
+{
+    struct world *w = world_of_three(NULL);
+    s->prepare(w);
+    world_arm(w, FAULT_FAIL, UINT64_MAX, 0); /* counts only */
+    s->act(w);
+    uint64_t calls = w->calls;
+    world_arm(w, FAULT_NONE, 0, 0);
+    s->mend(w);
+    *ret_outcome = outcome(w);
+    assert_string_equal(w->error_log->str, "");
+    world_free(w);
+    return calls;
+}
+
+static void run_with(const struct scenario *s, enum fault fault, uint64_t call, int rc, const char *want)
+{
+    struct world *w = world_of_three(NULL);
+    s->prepare(w);
+    world_arm(w, fault, call, rc);
+    s->act(w);
+    world_arm(w, FAULT_NONE, 0, 0);
+    s->mend(w);
+    g_autofree char *got = outcome(w);
+    if (strcmp(got, want) != 0) {
+        g_printerr("%s\nwanted:\n%s\nevents:\n%s\nerrors:\n%s\n", got, want, w->event_log->str, w->error_log->str);
+        fail_msg("%s, fault %d rc %d at call %" PRIu64, s->name, fault, rc, call);
+    }
+    assert_non_null(world_active(w));
+    world_free(w);
+}
+
+static void each_call(enum fault fault, int rc)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(scenarios); i++) {
+        char *want = NULL;
+        uint64_t calls = run_clean(&scenarios[i], &want);
+        assert_in_range(calls, 1, 10000);
+        for (uint64_t call = 1; call <= calls; call++) {
+            run_with(&scenarios[i], fault, call, rc, want);
+        }
+        g_free(want);
+    }
+}
+
+static void crash_after_each_call(void **state)
+{
+    each_call(FAULT_CRASH, 0);
+}
+
+static void no_space_at_each_call(void **state)
+{
+    each_call(FAULT_FAIL, ZSTORENOSPACE);
+}
+
+static void lost_answer_at_each_call(void **state)
+{
+    each_call(FAULT_FAIL, ZCONNECTIONLOSS);
+}
+
+static void conflict_at_each_call(void **state)
+{
+    each_call(FAULT_FAIL, ZBADVERSION);
+}
+
+/* ---- another client ---- */
+
+static int times;
+
+/* Rewrites the state that the controller is about to write. */
+static void rewrite_state(struct world *w, struct txn **txns, size_t n)
+{
+    for (size_t i = 0; i < n && times > 0; i++) {
+        for (size_t k = 0; k < txns[i]->n_ops; k++) {
+            const struct op *op = &txns[i]->ops[k];
+            if (op->type == OP_SET && g_str_has_suffix(op->path, "/state") && times > 0) {
+                g_autofree char *now = world_get(w, op->path);
+                times--;
+                world_set(w, op->path, now);
+            }
+        }
+    }
+}
+
+static void states_written_at_the_same_time(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    two_topics(w);
+    times = 6;
+    w->before_run = rewrite_state;
+    world_kill(w, 2);
+    world_settle(w);
+    assert_int_equal(times, 0);
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 1, "leader 3 epoch 1 isr 3");
+    world_free(w);
+}
+
+/* Adds a partition to the topic whose node the controller is about to write. */
+static void add_partition(struct world *w, struct txn **txns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < txns[i]->n_ops; k++) {
+            const struct op *op = &txns[i]->ops[k];
+            if (op->type == OP_SET && strcmp(op->path, "/brokers/topics/a") == 0 && times > 0) {
+                times--;
+                world_set(w, op->path, "{\"version\":1,\"partitions\":{\"0\":[1,2],\"1\":[2,3],\"2\":[3]}}");
+            }
+        }
+    }
+}
+
+static void partitions_added_at_the_same_time(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    times = 1;
+    w->before_run = add_partition;
+    two_topics(w);
+    expect_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
+    expect_state(w, "a", 2, "leader 3 epoch 0 isr 3");
+    times = 1;
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3]}]}");
+    world_settle(w);
+    assert_int_equal(times, 0);
+    expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[3\\],\"1\":\\[2,3\\],\"2\":\\[3\\]\\}");
+    assert_false(world_exists(w, REASSIGN));
+    world_free(w);
+}
+
+/* Removes, or makes, nodes of a topic that the controller is about to delete or create. */
+static void meddle(struct world *w, struct txn **txns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < txns[i]->n_ops; k++) {
+            const struct op *op = &txns[i]->ops[k];
+            if (times > 0 && op->type == OP_DELETE && strcmp(op->path, "/brokers/topics/a/partitions/0/state") == 0) {
+                times--;
+                world_delete(w, op->path);
+                world_create(w, "/brokers/topics/a/partitions/1/note", "by hand");
+            } else if (times > 0 && op->type == OP_CREATE && strcmp(op->path, "/brokers/topics/a/partitions/1") == 0) {
+                times--;
+                world_create(w, "/brokers/topics/a/partitions", NULL);
+                world_create(w, "/brokers/topics/a/partitions/1", NULL);
+            }
+        }
+    }
+}
+
+static void nodes_come_and_go(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    times = 1;
+    w->before_run = meddle;
+    two_topics(w);
+    assert_int_equal(times, 0);
+    expect_state(w, "a", 0, "leader 1 epoch 0 isr 1,2");
+    expect_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
+    times = 1;
+    delete_one(w);
+    assert_int_equal(times, 0);
+    expect_gone(w, "a");
+    world_free(w);
+}
+
+/* The topic goes while it is being created. */
+static void remove_topic(struct world *w, struct txn **txns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < txns[i]->n_ops; k++) {
+            if (times > 0 && g_str_has_prefix(txns[i]->ops[k].path, "/brokers/topics/a")) {
+                times--;
+                world_delete_tree(w, "/brokers/topics/a");
+            }
+        }
+    }
+}
+
+static void topic_goes_while_it_is_created(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    times = 1;
+    w->before_run = remove_topic;
+    two_topics(w);
+    expect_state(w, "b", 0, "leader 3 epoch 0 isr 3,1");
+    expect_asked(w, "/.state/topics", "b");
+    world_free(w);
+}
+
+/* Somebody else is elected in the middle: nothing more is written by the old one. */
+static void usurp(struct world *w, struct txn **txns, size_t n)
+{
+    if (times-- == 1) {
+        world_set(w, "/controller_epoch", "40");
+    }
+}
+
+static void fenced_in_the_middle(void **state)
+{
+    for (int at = 1; at < 12; at++) {
+        struct world *w = world_of_three(NULL);
+        two_topics(w);
+        times = at;
+        w->before_run = usurp;
+        world_kill(w, 2);
+        world_mark(w, "b");
+        world_settle(w);
+        w->before_run = NULL;
+        world_start(w, 2);
+        world_settle(w);
+        expect_gone(w, "b");
+        expect_data(w, "/brokers/topics/a/partitions/1/state", "\"leader\":3,.*\"isr\":\\[3,2\\]");
+        world_free(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(crash_after_each_call),
+            cmocka_unit_test(no_space_at_each_call),
+            cmocka_unit_test(lost_answer_at_each_call),
+            cmocka_unit_test(conflict_at_each_call),
+            cmocka_unit_test(states_written_at_the_same_time),
+            cmocka_unit_test(partitions_added_at_the_same_time),
+            cmocka_unit_test(nodes_come_and_go),
+            cmocka_unit_test(topic_goes_while_it_is_created),
+            cmocka_unit_test(fenced_in_the_middle),
+    };
+    return cmocka_run_group_tests_name("controller faults", tests, NULL, NULL);
+}
