@@ -42,8 +42,6 @@ static void handle_request(struct engine *e, struct engine_msg *m)
 
     if (core)
         broker_control_request(core, m->controller_id, m->broker_epoch, m->request, m->item.gen);
-    else if (h && h->now)
-        inc_request_early(h->now, m);
 }
 
 void engine_request(struct engine *e, int32_t controller_id, int32_t broker_id, int64_t broker_epoch,

@@ -2,7 +2,9 @@
 #include "controller/broker/engine_internal.h"
 #include "controller/broker/log_names.h"
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #define HIGH_WATERMARK_PERIOD_MS 5000
 #define RECOVERY_POINT_PERIOD_MS 60000 /* log.flush.offset.checkpoint.interval.ms */
@@ -128,15 +130,33 @@ static bool parts_left(struct engine *e)
     return e->txns > 0;
 }
 
+void engine_event(struct engine *e, const char *fmt, ...)
+{
+    gint64 us = g_get_real_time();
+    time_t second = us / 1000000;
+    struct tm utc;
+    char text[32];
+    va_list ap;
+
+    gmtime_r(&second, &utc);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+    va_start(ap, fmt);
+    g_autofree char *line = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    journal_line(e->config.events, "%s.%03dZ %s", text, (int)(us / 1000 % 1000), line);
+}
+
 static void handle(struct engine *e, struct engine_msg *m)
 {
     gen_t gen = m->item.gen;
 
     e->gen = gen;
     m->run(e, m);
-    if (m->inc)
-        inc_unref(m->inc);
-    engine_msg_free(m);
+    if (!m->kept) {
+        if (m->inc)
+            inc_unref(m->inc);
+        engine_msg_free(m);
+    }
     queue_done(e->queue, gen);
 }
 

@@ -98,7 +98,6 @@ struct incarnation {
     struct broker_env env;
     GQueue early;        /* struct engine_msg: for a core that is about to be made; their generations are held */
     struct broker *core; /* NULL before registration */
-    GPtrArray *early;    /* struct engine_msg: requests that came before this thread heard of the registration */
     struct config_manager *configs;
     int64_t timers[BROKER_TIMER_N];               /* monotonic ms, -1: not armed */
     int64_t high_watermark_ms, recovery_point_ms; /* next checkpoints, -1: not yet */
@@ -175,10 +174,8 @@ void inc_stop(struct incarnation *inc, gen_t gen);
 void inc_fail(struct incarnation *inc, int err, char *why, gen_t gen);
 /* All log dirs are open and the broker is registered: core, configuration, candidate, loading. */
 void inc_registered(struct incarnation *inc, gen_t gen);
-/* A control request for a broker that is being registered: the controller may hear of it first. Takes the request over.
- */
-void inc_request_early(struct incarnation *inc, struct engine_msg *m);
-void inc_handle_early(struct incarnation *inc);
+/* What came for the core before it was there. */
+void inc_deliver_early(struct incarnation *inc);
 void inc_loaded(struct incarnation *inc, gen_t gen);
 
 /* ---- environment.c ---- */

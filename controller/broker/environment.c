@@ -133,10 +133,10 @@ static void env_ask_controller(void *ctx, int32_t controller_id, struct broker_r
 
 static void deliver_fetch(struct engine *e, struct engine_msg *m)
 {
-    struct host *h = host_find(e, m->broker_id);
+    struct broker *core = host_core(host_find(e, m->broker_id), m);
 
-    if (h && h->now && h->now->core)
-        broker_fetch(h->now->core, m->fetch, m->item.gen);
+    if (core)
+        broker_fetch(core, m->fetch, m->item.gen);
 }
 
 static void env_fetch(void *ctx, int32_t leader, struct fetch_request *request, gen_t gen)
@@ -242,7 +242,7 @@ static void env_event(void *ctx, const char *fmt, ...)
     va_start(ap, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, ap);
     va_end(ap);
-    journal_line(inc->engine->config.events, "%s", text);
+    engine_event(inc->engine, "%s", text);
 }
 
 static void env_error(void *ctx, int err, const char *path, const char *fmt, ...) __attribute__((format(printf, 4, 5)));

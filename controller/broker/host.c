@@ -117,11 +117,6 @@ void host_answer(struct host *h, int err)
 
 /* ---- lives ---- */
 
-static void free_msg(gpointer m)
-{
-    engine_msg_free(m);
-}
-
 struct incarnation *inc_new(struct host *h)
 {
     struct incarnation *inc = g_new0(struct incarnation, 1);
@@ -142,7 +137,6 @@ struct incarnation *inc_new(struct host *h)
         inc->timers[i] = -1;
     inc->high_watermark_ms = inc->recovery_point_ms = -1;
     inc->holds = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    inc->early = g_ptr_array_new_with_free_func(free_msg);
     g_queue_init(&inc->early);
     inc_init_env(inc);
     g_ptr_array_add(h->engine->incs, inc);
@@ -164,7 +158,6 @@ static void inc_free(struct incarnation *inc)
     g_free(inc->dirs);
     g_free(inc->paths);
     g_hash_table_unref(inc->holds);
-    g_ptr_array_unref(inc->early);
     g_free(inc->refused_why);
     g_free(inc);
 }
@@ -232,8 +225,7 @@ void inc_registered(struct incarnation *inc, gen_t gen)
     inc->configs = inc_new_configs(inc);
     inc->core = broker_new(inc->host->id, inc->epoch, inc->config, inc->paths, inc->n_dirs, &inc->env);
     config_manager_startup(inc->configs);
-    journal_line(
-            inc->engine->config.events, "broker %d registered, epoch %" G_GINT64_FORMAT, inc->host->id, inc->epoch);
+    engine_event(inc->engine, "broker %d registered, epoch %" G_GINT64_FORMAT, inc->host->id, inc->epoch);
     for (size_t i = 0; i < inc->n_dirs; i++) {
         struct inc_dir *d = &inc->dirs[i];
         if (!d->online) {
@@ -251,26 +243,9 @@ void inc_registered(struct incarnation *inc, gen_t gen)
     inc->recovery_point_ms = now + RECOVERY_POINT_FIRST_MS;
 }
 
-void inc_request_early(struct incarnation *inc, struct engine_msg *m)
+void inc_deliver_early(struct incarnation *inc)
 {
-    struct engine_msg *kept = engine_msg_new(NULL);
-
-    kept->item.gen = inc_gen(inc, m->item.gen);
-    kept->controller_id = m->controller_id;
-    kept->broker_epoch = m->broker_epoch;
-    kept->request = g_steal_pointer(&m->request);
-    inc_hold(inc, kept->item.gen);
-    g_ptr_array_add(inc->early, kept);
-}
-
-void inc_handle_early(struct incarnation *inc)
-{
-    for (guint i = 0; i < inc->early->len && !inc->dead; i++) {
-        struct engine_msg *m = g_ptr_array_index(inc->early, i);
-        broker_control_request(inc->core, m->controller_id, m->broker_epoch, m->request, m->item.gen);
-        inc_release(inc, m->item.gen);
-    }
-    g_ptr_array_set_size(inc->early, 0);
+    empty_early(inc, true);
 }
 
 void inc_loaded(struct incarnation *inc, gen_t gen)

@@ -14,6 +14,14 @@ static bool ids_differ(const struct replica *r, const struct partition_state *s)
     return *r->topic->id && *s->topic->id && strcmp(r->topic->id, s->topic->id) != 0;
 }
 
+/* A later state of the leader epoch that is held, from a new controller: written by hand, or by a change whose answer
+ * was lost. Kafka refuses it, and its leader then proposes in vain until the next epoch. */
+static bool is_later_state(const struct replica *r, const struct partition_state *s)
+{
+    return r && (r->role == REPLICA_LEADER || r->role == REPLICA_FOLLOWER) && s->leader == r->state->leader &&
+           s->partition_epoch > r->partition_epoch;
+}
+
 /* What the state asks this replica to be, or an error. `r` is NULL if the broker has no such replica. */
 static enum kafka_error judge(
         const struct broker *b, const struct replica *r, const struct partition_state *s, enum item_action *ret)
@@ -34,7 +42,7 @@ static enum kafka_error judge(
     }
     if (s->leader_epoch < held)
         return KERR_STALE_CONTROLLER_EPOCH;
-    if (s->leader_epoch == held) {
+    if (s->leader_epoch == held && !is_later_state(r, s)) {
         if (!r || *r->topic->id || !*s->topic->id)
             return KERR_STALE_CONTROLLER_EPOCH;
         *ret = RECORD_ID;

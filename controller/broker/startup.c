@@ -321,7 +321,7 @@ static void registered(struct start_group *g, const struct txn *txn)
         inc_registered(g_ptr_array_index(all, i), g->gen);
     for (guint i = 0; i < all->len; i++) {
         struct incarnation *inc = g_ptr_array_index(all, i);
-        inc_handle_early(inc);
+        inc_deliver_early(inc);
         if (!inc->dead) {
             inc->candidate = true;
             controller_thread_candidate(g->engine->config.controller, inc->host->id, inc->session, inc->config, g->gen);
