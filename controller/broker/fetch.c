@@ -37,9 +37,11 @@ static struct fetch_request *request_to(struct broker *b, int32_t leader)
 
 void fetch_add(struct broker *b, struct replica *r)
 {
-    struct fetch_partition f = {
-            .topic = topic_ref_ref(r->topic), .partition = r->partition, .leader_epoch = r->leader_epoch};
+    struct fetch_partition f = {.partition = r->partition, .leader_epoch = r->leader_epoch};
 
+    if (b->shutdown.started) /* it is leaving the in-sync sets, not coming back */
+        return;
+    f.topic = topic_ref_ref(r->topic);
     g_array_append_val(request_to(b, r->state->leader)->partitions, f);
 }
 

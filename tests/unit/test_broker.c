@@ -1209,6 +1209,20 @@ static void shuts_down(void **state)
     destroy(f);
 }
 
+static void one_that_stops_does_not_come_back(void **state)
+{
+    struct fixture *f = ready();
+
+    live(f, "12");
+    leader_and_isr(f, (struct want){.leader = ME, .is_new = true});
+    broker_shutdown(f->b, 1);
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 1, .isr = "2", .partition_epoch = 1}),
+            KERR_NONE);
+    assert_int_equal(view(f, "t", 0).role, REPLICA_FOLLOWER);
+    assert_true(g_queue_is_empty(&f->fetches));
+    destroy(f);
+}
+
 static void gives_up_after_its_retries(void **state)
 {
     struct fixture *f = make("controlled.shutdown.max.retries=2");
@@ -1264,6 +1278,7 @@ int main(void)
             cmocka_unit_test(the_leader_writes_itself),
             cmocka_unit_test(a_lost_answer_is_recognized),
             cmocka_unit_test(shuts_down),
+            cmocka_unit_test(one_that_stops_does_not_come_back),
             cmocka_unit_test(gives_up_after_its_retries),
     };
 
