@@ -209,6 +209,19 @@ static void complain(GPtrArray *complaints, const char *key, const char *why)
     g_ptr_array_add(complaints, g_strdup_printf("%s: %s; ignored", clipped, why));
 }
 
+/* DynamicBrokerConfig.isPasswordConfig(): a custom key counts too if it ends like a dynamic password. */
+static bool is_password(const char *key, const struct config_def *def)
+{
+    if (def)
+        return def->type == TYPE_PASSWORD;
+    for (size_t i = 0; i < config_table_broker.n; i++) {
+        const struct config_def *d = &config_table_broker.defs[i];
+        if (d->type == TYPE_PASSWORD && d->update != UPDATE_READ_ONLY && g_str_has_suffix(key, d->name))
+            return true;
+    }
+    return false;
+}
+
 /* Is the pair good for that level, looked at alone? Otherwise says why. */
 static bool accept_value(
         const struct dynamic_broker *b, const char *key, const char *value, bool per_broker, GPtrArray *complaints)
@@ -220,14 +233,12 @@ static bool accept_value(
         complain(complaints, key, why);
         return false;
     }
-    if (!def)
-        return true; /* a custom key */
-    if (def->type == TYPE_PASSWORD) {
+    if (is_password(key, def)) {
         if (!g_hash_table_contains(b->config->values, "password.encoder.secret"))
             why = "is a password, and this broker has no password.encoder.secret";
         else if (!password_encoded(value))
             why = "is no encoded password";
-    } else if (config_value_parse(def, value, NULL, &reason) < 0) {
+    } else if (def && config_value_parse(def, value, NULL, &reason) < 0) {
         why = reason;
     }
     if (why)

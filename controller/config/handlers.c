@@ -25,23 +25,23 @@ static void add_keys(GHashTable *set, GHashTable *from)
         g_hash_table_add(set, g_strdup(key));
 }
 
-static char *shown(const char *key, const char *value)
+static char *shown(const struct config_def *def, const char *value)
 {
-    const struct config_def *def = config_def_broker(key);
-    return g_strdup(value && (!def || config_def_is_secret(def)) ? "[hidden]" : value);
+    return g_strdup(value && config_def_is_secret(def) ? "[hidden]" : value);
 }
 
-/* Says what changed in force; true if anything did. */
+/* Says what changed in force; true if anything did. Custom keys may be secrets, and there may be many: not a word. */
 static bool note_changes(struct config_manager *m, const char *path, GHashTable *keys, GHashTable *before)
 {
     bool changed = false;
     g_autoptr(GHashTable) after = values_of(m->broker, keys);
     g_autoptr(GList) sorted = g_list_sort(g_hash_table_get_keys(keys), (GCompareFunc)strcmp);
     for (GList *l = sorted; l; l = l->next) {
+        const struct config_def *def = config_def_broker(l->data);
         const char *old = g_hash_table_lookup(before, l->data), *now = g_hash_table_lookup(after, l->data);
         changed |= g_strcmp0(old, now) != 0;
-        if (g_strcmp0(old, now) != 0)
-            manager_changed(m, path, l->data, shown(l->data, old), shown(l->data, now));
+        if (def)
+            manager_changed(m, path, l->data, shown(def, old), shown(def, now));
     }
     return changed;
 }
@@ -66,8 +66,7 @@ void broker_handler_apply(struct config_manager *m, const struct config_entity *
     before = values_of(m->broker, keys);
     bool unclean = unclean_allowed(m);
     g_autoptr(GPtrArray) complaints = dynamic_broker_set(m->broker, level, config, !start);
-    for (guint i = 0; i < complaints->len; i++)
-        manager_complain(m, EINVAL, e->path, complaints->pdata[i]);
+    manager_complain_all(m, EINVAL, e->path, complaints);
     if (note_changes(m, e->path, keys, before))
         m->env.broker_changed(m->env.ctx);
     if (!start && !unclean && unclean_allowed(m))
@@ -104,8 +103,7 @@ static GHashTable *read_values(struct config_manager *m, const struct config_ent
 
 static char *quota_shown(const struct config_def *def, GHashTable *values)
 {
-    const char *value = values ? g_hash_table_lookup(values, def->name) : NULL;
-    return g_strdup(value && config_def_is_secret(def) ? "[hidden]" : value);
+    return shown(def, values ? g_hash_table_lookup(values, def->name) : NULL);
 }
 
 void quota_handler_apply(struct config_manager *m, const struct config_entity *e, bool start)

@@ -40,6 +40,8 @@ struct config_manager {
 bool manager_read(struct config_manager *m, const char *path, GHashTable **ret);
 /* A line of `.state/errors` about an entity. */
 void manager_complain(struct config_manager *m, int err, const char *path, const char *what);
+/* One line each, of char*; a document of 900 KB gets no more than a few. */
+void manager_complain_all(struct config_manager *m, int err, const char *path, GPtrArray *what);
 /* A line of `.state/events` if a value in force changed; NULL is none. Takes both over. */
 void manager_changed(struct config_manager *m, const char *path, const char *key, char *old, char *now);
 /* Of the topic's node and of its configuration's; 0 if there is none. */

@@ -4,6 +4,8 @@
 #include "controller/config/value.h"
 #include "controller/json/codec.h"
 
+enum { MAX_COMPLAINTS = 40 };
+
 static int on_notification(void *arg, const char *path, bool just_read, char **ret_why);
 
 static void free_map(void *map)
@@ -58,6 +60,16 @@ void manager_complain(struct config_manager *m, int err, const char *path, const
 {
     g_autofree char *znode = g_strconcat("/config/", path, NULL);
     m->env.error(m->env.ctx, err, znode, "broker %d: %s", m->config->broker_id, what);
+}
+
+void manager_complain_all(struct config_manager *m, int err, const char *path, GPtrArray *what)
+{
+    for (guint i = 0; i < what->len && i < MAX_COMPLAINTS; i++)
+        manager_complain(m, err, path, what->pdata[i]);
+    if (what->len > MAX_COMPLAINTS) {
+        g_autofree char *rest = g_strdup_printf("and %u more", what->len - MAX_COMPLAINTS);
+        manager_complain(m, err, path, rest);
+    }
 }
 
 void manager_changed(struct config_manager *m, const char *path, const char *key, char *old, char *now)

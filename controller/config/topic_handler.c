@@ -85,8 +85,7 @@ static GHashTable *read_overrides(struct config_manager *m, const char *path, bo
         return overrides;
     }
     reasons = topic_config_parse_lenient(config, &overrides);
-    for (guint i = 0; i < reasons->len; i++)
-        manager_complain(m, EINVAL, path, reasons->pdata[i]);
+    manager_complain_all(m, EINVAL, path, reasons);
     return overrides;
 }
 
@@ -103,8 +102,7 @@ static void note_changes(struct config_manager *m, const char *path, GHashTable 
 static void warn(struct config_manager *m, const char *path, GHashTable *overrides)
 {
     g_autoptr(GPtrArray) warnings = topic_config_warnings(m->config, overrides);
-    for (guint i = 0; i < warnings->len; i++)
-        manager_complain(m, 0, path, warnings->pdata[i]);
+    manager_complain_all(m, 0, path, warnings);
 }
 
 static void put_state(struct config_manager *m, const char *topic, GHashTable *overrides, bool hosted)

@@ -577,7 +577,8 @@ static void test_secrets(void **state)
                                      "my.password=topsecret", NULL),
             fake_tree_new());
     fake_config(f.tree, "brokers/1", "listener.name.x.ssl.key.password=" ENCODED,
-            "listener.name.x.ssl.keystore.password=topsecret", "other.key=topsecret", NULL);
+            "listener.name.x.ssl.keystore.password=topsecret", "other.key=topsecret", "my.ssl.key.password=topsecret",
+            NULL);
     notify(&f, "brokers/1");
     assert_broker(&f, "listener.name.x.ssl.key.password", "[hidden]", DYNAMIC_BROKER);
     assert_broker(&f, "listener.name.x.ssl.keystore.password", NULL, NULL); /* it is not encoded */
@@ -585,6 +586,8 @@ static void test_secrets(void **state)
     assert_broker(&f, "password.encoder.secret", "[hidden]", STATIC);
     assert_broker(&f, "my.password", "", STATIC);
     assert_broker(&f, "other.key", "", DYNAMIC_BROKER);
+    assert_broker(&f, "my.ssl.key.password", NULL, NULL);
+    assert_false(fake_said(f.tree->events, "other.key"));
     fake_config(
             f.tree, "users/u", "SCRAM-SHA-256=salt=dG9wc2VjcmV0,stored_key=YWJj,server_key=YWI=,iterations=4096", NULL);
     notify(&f, "users/u");
@@ -721,6 +724,22 @@ static void test_entities(void **state)
     stop(&f);
 }
 
+/* 900 KB of keys that are refused one by one are not as many lines. */
+static void test_many_complaints(void **state)
+{
+    struct fixture f = start_plain();
+    g_autoptr(GString) text = g_string_new("{\"config\":{");
+    for (int i = 0; i < 10000; i++)
+        g_string_append_printf(text, "\"listener.name.l%05d.max.connections\":\"bad\",", i);
+    g_string_append(text, "\"log.retention.ms\":\"7\"}}");
+    fake_put(f.tree, "/config/brokers/1", text->str);
+    notify(&f, "brokers/1");
+    assert_broker(&f, "log.retention.ms", "7", DYNAMIC_BROKER);
+    assert_int_equal(f.tree->errors->len, 41);
+    assert_true(fake_said(f.tree->errors, "broker 1: and 9960 more"));
+    stop(&f);
+}
+
 /* A line is one line whatever a key or value contains, and big ones are cut in what is said about them. */
 static void test_untrusted_text(void **state)
 {
@@ -772,6 +791,7 @@ int main(void)
             cmocka_unit_test(test_quotas),
             cmocka_unit_test(test_ips),
             cmocka_unit_test(test_entities),
+            cmocka_unit_test(test_many_complaints),
             cmocka_unit_test(test_untrusted_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
