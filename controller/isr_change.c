@@ -49,11 +49,25 @@ static void add_named(struct controller *c, const char *path, GPtrArray *partiti
     }
 }
 
+/* The state as the tree has it now, if it is for this controller to take: one of a later controller means that this one
+ * is deposed and does not know it yet, and would spread that state with its own, old list of replicas. */
+static bool read_current_state(struct controller *c, const struct partition *p, struct leader_and_isr *ret)
+{
+    if (read_partition_state(c, p, ret) != ZOK) {
+        return false; /* removed: said when it is needed */
+    }
+    if (ret->controller_epoch <= c->epoch) {
+        return true;
+    }
+    leader_and_isr_clear(ret);
+    return false;
+}
+
 /* Takes the state as the tree has it into the cache. */
 static void refresh(struct controller *c, struct partition *p)
 {
     struct leader_and_isr l;
-    if (p->has_leadership && read_partition_state(c, p, &l) == ZOK) {
+    if (p->has_leadership && read_current_state(c, p, &l)) {
         partition_take_leadership(c, p, &l);
     }
 }
@@ -129,8 +143,8 @@ void partition_state_change(struct controller *c, GHashTable *names)
     for (guint i = 0; i < sorted->len; i++) {
         struct partition *p = find_named(c, sorted->pdata[i]);
         struct leader_and_isr now;
-        if (!p || read_partition_state(c, p, &now) != ZOK) {
-            continue; /* removed: said when it is needed */
+        if (!p || !read_current_state(c, p, &now)) {
+            continue;
         }
         if (p->has_leadership && p->leadership.partition_epoch == now.partition_epoch) {
             leader_and_isr_clear(&now); /* known already */
