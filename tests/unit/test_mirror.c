@@ -276,7 +276,7 @@ static void test_large_directory(void **state)
         assert_int_equal(mirror_count(m), 0);
         double took = seconds() - start;
         print_message("order %d: %.2f s\n", order, took);
-        assert_true(took < 5); /* a quadratic one takes minutes */
+        assert_true(took < 30); /* a quadratic one takes minutes */
         mirror_free(m);
     }
 }
