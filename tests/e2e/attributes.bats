@@ -6,16 +6,16 @@ zk() { getfattr --only-values -n "user.zk.$1" "$2"; }
 @test "extended attributes are the znode's stat" {
     mkdir "$M/app"
     put "$M/app/f" one
-    is "$(zk version "$M/app/f")" 0
+    touch "$M/app/g"
+    is "$(zk version "$M/app/g")" 0
+    is "$(zk czxid "$M/app/g")" "$(zk mzxid "$M/app/g")"
     is "$(zk dataLength "$M/app/f")" 3
-    is "$(zk czxid "$M/app/f")" "$(zk mzxid "$M/app/f")"
     created=$(zk czxid "$M/app/f")
     put "$M/app/f" three
     [ "$(zk version "$M/app/f")" -gt 0 ]
     is "$(zk dataLength "$M/app/f")" 5
     is "$(zk czxid "$M/app/f")" "$created"
     [ "$(zk mzxid "$M/app/f")" != "$created" ]
-    touch "$M/app/g"
     is "$(zk numChildren "$M/app")" 2
     is "$(zk cversion "$M/app")" 2
     is "$(zk path "$M/app/g")" /app/g

@@ -26,12 +26,12 @@ setup() {
     "$KAFKAFS" --dump "$C" >"$W/dump"
     is "$(grep -c . "$W/dump")" "$(wc -l <"$W/dump")" "lines"
     grep -q /brokers/topics/t "$W/dump"
-    # ephemeral nodes end with the daemon
-    run ! grep -q brokers/ids/1 "$W/dump"
     mkdir "$W/again"
     "$KAFKAFS" --load "$W/again" <"$W/dump"
     "$KAFKAFS" --dump "$W/again" >"$W/dump2"
-    diff "$W/dump" "$W/dump2"
+    # ephemeral nodes are not loaded; their going counts as a change of their parents' children
+    run ! grep -q ephemeralOwner "$W/dump2"
+    diff <(grep -v ephemeralOwner= "$W/dump" | sed 's/ cversion=[0-9]*//') <(sed 's/ cversion=[0-9]*//' "$W/dump2")
     "$KAFKAFS" --check "$W/again"
     # mounted without brokers: the same files
     mkdir "$W/mnt2"
@@ -61,9 +61,10 @@ setup() {
     store=$C/metadata/data.mdb
     [ -f "$store" ]
     cp "$store" "$W/good"
-    # inside the page with our value, one bit
-    at=$(grep -abo 'retention.ms' "$store" | tail -n 1 | cut -d: -f1)
-    printf 'X' | dd of="$store" bs=1 seek="$at" conv=notrunc status=none
+    # one byte of our value, in every page where it stands
+    for at in $(grep -abo 'retention.ms' "$store" | cut -d: -f1); do
+        printf 'X' | dd of="$store" bs=1 seek="$at" conv=notrunc status=none
+    done
     run -1 "$KAFKAFS" --check "$C"
     [[ $output == */config/topics/t* ]]
     run ! --separate-stderr timeout 20 "$KAFKAFS" "$C" "$M"

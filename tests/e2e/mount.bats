@@ -57,13 +57,15 @@ load ../lib/mount
 @test "SIGTERM and SIGINT end it cleanly, under load too" {
     for signal in TERM INT; do
         mkdir -p "$M/app"
+        load=()
         for w in 1 2 3; do
             (while mkdir "$M/app/$BASHPID" 2>/dev/null && rmdir "$M/app/$BASHPID"; do :; done) 3>&- 2>/dev/null &
+            load+=($!)
         done
         until [ "$(ls -A "$M/app" | wc -l)" -gt 0 ]; do :; done
         kill -$signal "$DAEMON"
         daemon_ends 0
-        wait
+        wait "${load[@]}"
         run ! mountpoint -q "$M"
         start_kafkafs
     done
@@ -84,7 +86,7 @@ load ../lib/mount
     start_kafkafs -o ro
     is "$(leader t 0)" 1
     refused "$EROFS" mkdir "$M/app"
-    refused "$EROFS" rm "$M/controller"
+    refused "$EROFS" rm "$M/cluster/id"
     refused "$EROFS" put_line "$M/config/topics/t" '{}'
 }
 

@@ -37,7 +37,7 @@ NOTE='{"version":2,"entity_path":"topics/t"}'
     put_line "$M/isr_change_notification/isr_change_" '{"version":1,"partitions":[{"topic":"t","partition":0}]}'
     put_line "$M/log_dir_event_notification/log_dir_event_" '{"version":1,"broker":2,"event":1}'
     settle
-    is "$(ls "$M/isr_change_notification" "$M/log_dir_event_notification" | grep -c change_)" 0
+    is "$(ls "$M/isr_change_notification")$(ls "$M/log_dir_event_notification")" ""
     is "$(leader t 0)" 1
 }
 
