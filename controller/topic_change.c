@@ -118,7 +118,8 @@ struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t 
     struct zstat stat;
     int rc;
     struct topic_assignment *node = read_topic(c, t->ref->name, &stat, &rc);
-    if (rc) {
+    if (rc || stat.czxid != t->czxid) { /* gone, or made again as another topic: TopicChange follows */
+        topic_assignment_free(node);
         return NULL;
     }
     struct topic_assignment *out = topic_assignment_new();
