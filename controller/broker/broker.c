@@ -14,7 +14,7 @@ static void work_free(struct broker *b, struct request_work *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < b->rm.n_dirs; i++)
+    for (size_t i = 0; i < b->rm.n_dirs * DISK_WORKS; i++)
         disk_batch_free(w->building[i]);
     g_free(w->building);
     g_array_unref(w->items);
@@ -36,6 +36,7 @@ struct broker *broker_new(int32_t id, int64_t epoch, const struct broker_config 
     b->env = env;
     b->controller_id = -1;
     replica_manager_init(&b->rm, n_dirs);
+    b->leftovers = g_array_new(FALSE, FALSE, sizeof(struct leftover));
     b->metadata = metadata_cache_new();
     g_queue_init(&b->requests);
     isr_init(b);
@@ -58,6 +59,7 @@ void broker_free(struct broker *b)
     work_free(b, b->work);
     isr_clear(b);
     fetch_list_free(b->fetches);
+    g_array_unref(b->leftovers);
     metadata_cache_free(b->metadata);
     replica_manager_clear(&b->rm);
     g_free(b);
@@ -94,7 +96,7 @@ struct request_work *broker_work_new(struct broker *b, struct pending_request *c
     w->cause = cause;
     w->gen = gen;
     w->items = g_array_new(FALSE, TRUE, sizeof(struct work_item));
-    w->building = g_new0(struct disk_batch *, b->rm.n_dirs);
+    w->building = g_new0(struct disk_batch *, b->rm.n_dirs * DISK_WORKS);
     w->response = control_response_new(KERR_NONE);
     return w;
 }
@@ -111,9 +113,10 @@ struct log_task *broker_work_task(struct request_work *w, enum disk_work work, i
 {
     struct replica *r = g_array_index(w->items, struct work_item, item).replica;
 
-    if (!w->building[dir])
-        w->building[dir] = disk_batch_new(work, dir);
-    struct log_task *t = disk_batch_add(w->building[dir], r->topic, r->partition);
+    struct disk_batch **batch = &w->building[dir * DISK_WORKS + (int)work];
+    if (!*batch)
+        *batch = disk_batch_new(work, dir);
+    struct log_task *t = disk_batch_add(*batch, r->topic, r->partition);
     t->index = item;
     return t;
 }
@@ -125,7 +128,7 @@ void broker_set_error(struct request_work *w, uint32_t index, enum kafka_error e
 
 void broker_submit_work(struct broker *b, struct request_work *w)
 {
-    for (size_t i = 0; i < b->rm.n_dirs; i++) {
+    for (size_t i = 0; i < b->rm.n_dirs * DISK_WORKS; i++) {
         struct disk_batch *batch = w->building[i];
         if (!batch)
             continue;

@@ -10,6 +10,8 @@ struct pending_request {
     gen_t gen;                       /* held */
 };
 
+#define DISK_WORKS (DISK_STRAY + 1)
+
 enum item_action {
     MAKE_LEADER,
     MAKE_FOLLOWER,
@@ -17,6 +19,7 @@ enum item_action {
     RECORD_ID,     /* the only news is the topic id */
     DELETE_LOG,
     SET_ASIDE, /* at start: the directory of another topic of that name */
+    CLEAR_UP,  /* at start: a torn directory of a replica that lives in another dir */
 };
 
 /* One replica that the request in work asks disk work or a state change for. */
@@ -34,10 +37,16 @@ struct request_work {
     struct control_response *response;
     GArray *items; /* struct work_item */
     unsigned batches;
-    struct disk_batch **building; /* per dir; not submitted yet */
+    struct disk_batch **building; /* per dir and kind of work; not submitted yet */
     void (*task_done)(struct broker *b, struct request_work *w, struct work_item *item, const struct log_task *task,
             const struct disk_batch *batch);
     void (*finish)(struct broker *b, struct request_work *w);
+};
+
+/* A torn directory of a replica that is complete in another dir. */
+struct leftover {
+    struct replica *replica;
+    int dir;
 };
 
 struct isr_manager {
@@ -61,6 +70,7 @@ struct broker {
     bool loaded, halted;
     int32_t controller_id, controller_epoch; /* the highest seen */
     struct replica_manager rm;
+    GArray *leftovers; /* struct leftover, while loading */
     struct metadata_cache *metadata;
     GQueue requests; /* struct pending_request */
     struct request_work *work;

@@ -59,22 +59,25 @@ void isr_write_queued(struct broker *b, gen_t gen)
     }
 }
 
-/* After ZBADVERSION: was it our own write whose answer was lost? */
-static bool is_as_intended(struct broker *b, const struct replica *r, const char *path, int32_t *ret_version)
+/* After ZBADVERSION: the state as it is now, if it still is one of this leader and epoch: our own write whose answer
+ * was lost, or one by hand. Kafka gives up here until the next LeaderAndIsr (KAFKA-2729). The caller owns the set. */
+static struct broker_ids *read_own_state(
+        struct broker *b, const struct replica *r, const char *path, int32_t *ret_version)
 {
     struct bytes *data = NULL;
     struct zstat stat;
     struct leader_and_isr l = {0};
-    bool same = false;
+    struct broker_ids *isr = NULL;
 
     if (b->env->get(b->env->ctx, path, &data, &stat) == ZOK && data && leader_and_isr_decode(data, &l, NULL)) {
-        same = l.leader == b->id && l.leader_epoch == r->leader_epoch &&
-               l.controller_epoch == r->state->controller_epoch && broker_ids_equal(l.isr, r->upkeep->new_isr);
-        *ret_version = stat.version;
+        if (l.leader == b->id && l.leader_epoch == r->leader_epoch) {
+            isr = broker_ids_ref(l.isr);
+            *ret_version = stat.version;
+        }
         leader_and_isr_clear(&l);
     }
     bytes_unref(data);
-    return same;
+    return isr;
 }
 
 static void notify(struct broker *b, gen_t gen)
@@ -109,8 +112,12 @@ void isr_written(struct broker *b, struct txn *txn, gen_t gen)
 
     b->isr.writes--;
     if (r) {
-        struct broker_ids *isr = broker_ids_ref(r->upkeep->new_isr);
-        if (txn->rc == ZOK || (txn->rc == ZBADVERSION && is_as_intended(b, r, op->path, &version))) {
+        struct broker_ids *isr = NULL;
+        if (txn->rc == ZOK)
+            isr = broker_ids_ref(r->upkeep->new_isr);
+        else if (txn->rc == ZBADVERSION)
+            isr = read_own_state(b, r, op->path, &version);
+        if (isr) {
             struct fetch_partition p = {.topic = topic_ref_ref(r->topic), .partition = r->partition};
             g_array_append_val(b->isr.changed, p);
             isr_committed(b, r, isr, version, gen);

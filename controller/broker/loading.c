@@ -24,9 +24,15 @@ int broker_log_found(struct broker *b, int dir, const char *topic, int32_t parti
 {
     struct replica *r = find_or_add(b, topic, partition, topic_id);
 
-    if (r->dir >= 0) {
+    if (r->dir >= 0 && r->present && !torn) {
         *ret_other = r->dir;
         return -EEXIST;
+    }
+    if (r->dir >= 0) { /* a torn one reads as absent */
+        struct leftover l = {.replica = r, .dir = torn ? dir : r->dir};
+        g_array_append_val(b->leftovers, l);
+        if (torn)
+            return 0;
     }
     if (strcmp(r->topic->id, topic_id) != 0) { /* its `-future` directory came first */
         topic_ref_unref(r->topic);
@@ -68,8 +74,8 @@ static const char *id_in_tree(struct broker *b, GHashTable *ids, const char *top
     return id;
 }
 
-static void set_aside_done(struct broker *b, struct request_work *w, struct work_item *item,
-        const struct log_task *task, const struct disk_batch *batch)
+static void loading_done(struct broker *b, struct request_work *w, struct work_item *item, const struct log_task *task,
+        const struct disk_batch *batch)
 {
     g_autofree char *name = broker_log_name(item->replica);
     const char *dir = b->dirs[batch->dir];
@@ -84,7 +90,7 @@ static void set_aside_done(struct broker *b, struct request_work *w, struct work
         broker_forget_replica(b, item->replica);
 }
 
-static void set_aside_finish(struct broker *b, struct request_work *w)
+static void loading_finish(struct broker *b, struct request_work *w)
 {
 }
 
@@ -95,8 +101,8 @@ void broker_loaded(struct broker *b, gen_t gen)
     GHashTableIter it;
     gpointer p;
 
-    w->task_done = set_aside_done;
-    w->finish = set_aside_finish;
+    w->task_done = loading_done;
+    w->finish = loading_finish;
     g_hash_table_iter_init(&it, b->rm.replicas);
     while (g_hash_table_iter_next(&it, &p, NULL)) {
         struct replica *r = p;
@@ -107,6 +113,11 @@ void broker_loaded(struct broker *b, gen_t gen)
             continue;
         broker_work_add(w, 0, r, SET_ASIDE);
         broker_work_task(w, DISK_STRAY, r->dir, w->items->len - 1);
+    }
+    for (guint i = 0; i < b->leftovers->len; i++) {
+        const struct leftover *l = &g_array_index(b->leftovers, struct leftover, i);
+        broker_work_add(w, 0, l->replica, CLEAR_UP);
+        broker_work_task(w, DISK_DELETE, l->dir, w->items->len - 1);
     }
     b->work = w;
     broker_submit_work(b, w);

@@ -54,16 +54,17 @@ static int make_metadata(int fd, const char *topic_id)
     return make_file(fd, "partition.metadata", text);
 }
 
+static const struct {
+    const char *name, *text;
+} files[] = {
+        {"00000000000000000000.log", ""},
+        {"00000000000000000000.index", ""}, /* Kafka extends both to their full size when it opens them */
+        {"00000000000000000000.timeindex", ""},
+        {"leader-epoch-checkpoint", "0\n0\n"},
+};
+
 static int fill(int fd, const char *topic_id)
 {
-    static const struct {
-        const char *name, *text;
-    } files[] = {
-            {"00000000000000000000.log", ""},
-            {"00000000000000000000.index", ""}, /* Kafka extends both to their full size when it opens them */
-            {"00000000000000000000.timeindex", ""},
-            {"leader-epoch-checkpoint", "0\n0\n"},
-    };
     int r = 0;
 
     for (size_t i = 0; i < G_N_ELEMENTS(files) && r == 0; i++)
@@ -93,6 +94,15 @@ static int complete(struct log_dir *d, const struct log_task *task, const char *
     return r;
 }
 
+/* Takes back a directory that could not be filled, or another dir that is tried next would be the second to have it. */
+static void take_back(struct log_dir *d, const char *name, int fd)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
+        (void)unlinkat(fd, files[i].name, 0);
+    (void)unlinkat(fd, "partition.metadata", 0);
+    (void)unlinkat(d->fd, name, AT_REMOVEDIR);
+}
+
 static int create(struct log_dir *d, const char *name, const char *topic_id)
 {
     int fd, r;
@@ -103,6 +113,8 @@ static int create(struct log_dir *d, const char *name, const char *topic_id)
     if (fd < 0)
         return fd;
     r = fill(fd, topic_id);
+    if (r < 0)
+        take_back(d, name, fd);
     close(fd);
     return r;
 }

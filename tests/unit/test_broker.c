@@ -1176,13 +1176,22 @@ static void a_lost_answer_is_recognized(void **state)
     assert_int_equal(view(f, "t", 0).isr->n, 2);
     assert_int_equal(view(f, "t", 0).partition_epoch, 17);
     txn_free(g_queue_pop_head(&f->txns));
-    /* somebody else's value is not */
+    /* a value of this leader and epoch by another hand is taken too, and the proposal follows it */
     fetch(f, 3, 66, 2);
     txn = g_queue_pop_head(&f->txns);
+    f->tree_version = 19;
     txn->rc = ZBADVERSION;
     broker_txn_done(f->b, txn, 1);
     assert_int_equal(view(f, "t", 0).isr->n, 2);
-    assert_true(g_queue_is_empty(&f->txns));
+    assert_int_equal(view(f, "t", 0).partition_epoch, 19);
+    txn = g_queue_pop_head(&f->txns);
+    assert_int_equal(txn->ops[0].version, 19);
+    /* one of another epoch is not */
+    g_hash_table_replace(f->tree, g_strdup(txn->ops[0].path),
+            bytes_from_string("{\"controller_epoch\":1,\"leader\":1,\"version\":1,\"leader_epoch\":99,\"isr\":[1]}"));
+    txn->rc = ZBADVERSION;
+    broker_txn_done(f->b, txn, 1);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 19);
     destroy(f);
 }
 
