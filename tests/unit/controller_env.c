@@ -138,7 +138,9 @@ static void env_send(void *ctx, int32_t broker_id, int64_t broker_epoch, struct 
     }
     struct sent *s = g_new(struct sent, 1);
     *s = (struct sent){me->id, broker_id, broker_epoch, control_request_ref(request)};
-    log_request(w, broker_id, request);
+    if (!w->quiet) {
+        log_request(w, broker_id, request);
+    }
     g_queue_push_tail(&w->requests, s);
     if (strike && w->fault == FAULT_CRASH) {
         crash(w);
@@ -510,8 +512,9 @@ static struct txn *new_txn(void)
     return txn;
 }
 
-static int run(struct world *w, struct txn *txn)
+int world_run(struct world *w, struct txn *txn)
 {
+    txn->done = txn_is_done;
     store_submit(w->store, txn);
     store_step(w->store);
     int rc = txn->rc;
@@ -527,7 +530,7 @@ static void make_roots(struct world *w)
     for (size_t i = 0; i < G_N_ELEMENTS(roots); i++) {
         struct txn *txn = new_txn();
         txn_create(txn, roots[i], NULL, 0);
-        g_assert_cmpint(run(w, txn), ==, ZOK);
+        g_assert_cmpint(world_run(w, txn), ==, ZOK);
     }
 }
 
@@ -680,19 +683,37 @@ void world_stop(struct world *w, int32_t broker)
     world_kill(w, broker);
 }
 
+static void free_sent(struct sent *s)
+{
+    control_request_unref(s->request);
+    g_free(s);
+}
+
+bool world_step(struct world *w)
+{
+    struct sent *s = g_queue_pop_head(&w->requests);
+    struct queued *q = s ? NULL : g_queue_pop_head(&w->events);
+    if (s) {
+        handle_request(w, s);
+        free_sent(s);
+    } else if (q) {
+        handle_queued(w, q);
+        g_free(q);
+    }
+    return s || q;
+}
+
+void world_drop_requests(struct world *w)
+{
+    for (struct sent *s; (s = g_queue_pop_head(&w->requests));) {
+        free_sent(s);
+    }
+}
+
 void world_settle(struct world *w)
 {
     for (int i = 0; i < 100000; i++) {
-        struct sent *s = g_queue_pop_head(&w->requests);
-        struct queued *q = s ? NULL : g_queue_pop_head(&w->events);
-        if (s) {
-            handle_request(w, s);
-            control_request_unref(s->request);
-            g_free(s);
-        } else if (q) {
-            handle_queued(w, q);
-            g_free(q);
-        } else if (!propose(w)) {
+        if (!world_step(w) && !propose(w)) {
             return;
         }
     }
@@ -767,9 +788,7 @@ void world_free(struct world *w)
     for (struct queued *q; (q = g_queue_pop_head(&w->events)); g_free(q)) {
         controller_event_free(q->event);
     }
-    for (struct sent *s; (s = g_queue_pop_head(&w->requests)); g_free(s)) {
-        control_request_unref(s->request);
-    }
+    world_drop_requests(w);
     store_close(w->store);
     mirror_free(w->mirror);
     g_string_free(w->event_log, TRUE);
@@ -785,21 +804,21 @@ int world_create(struct world *w, const char *path, const char *data)
 {
     struct txn *txn = new_txn();
     txn_create(txn, path, data ? bytes_from_string(data) : NULL, 0);
-    return run(w, txn);
+    return world_run(w, txn);
 }
 
 int world_set(struct world *w, const char *path, const char *data)
 {
     struct txn *txn = new_txn();
     txn_set(txn, path, data ? bytes_from_string(data) : NULL, -1);
-    return run(w, txn);
+    return world_run(w, txn);
 }
 
 int world_delete(struct world *w, const char *path)
 {
     struct txn *txn = new_txn();
     txn_delete(txn, path, -1);
-    return run(w, txn);
+    return world_run(w, txn);
 }
 
 void world_delete_tree(struct world *w, const char *path)

@@ -45,6 +45,7 @@ struct world {
     GQueue events;                                  /* struct queued */
     GQueue requests;                                /* struct sent */
     int64_t now_ms;
+    bool quiet; /* no log of requests */
     uint64_t random;
     GString *event_log, *error_log, *request_log, *write_log;
     /* ---- faults ---- */
@@ -68,12 +69,15 @@ void world_stop(struct world *w, int32_t broker); /* controlled shutdown, then t
 void world_start_all(struct world *w);
 /* Until nothing happens any more: events, requests, answers, in-sync sets. */
 void world_settle(struct world *w);
+bool world_step(struct world *w); /* one event or request; false: none was there */
+void world_drop_requests(struct world *w);
 void world_fire_timer(struct world *w); /* of the active candidate */
 void world_arm(struct world *w, enum fault fault, uint64_t call, int rc);
 
 struct controller *world_active(struct world *w); /* NULL: none */
 
 /* ---- a client ---- */
+int world_run(struct world *w, struct txn *txn); /* takes it over; its rc */
 int world_create(struct world *w, const char *path, const char *data);
 int world_set(struct world *w, const char *path, const char *data);
 int world_delete(struct world *w, const char *path);
