@@ -681,6 +681,33 @@ static void put_topic(struct fixture *f, const char *topic, const char *id)
     g_hash_table_replace(f->tree, g_strdup_printf("/brokers/topics/%s", topic), bytes_from_string(text));
 }
 
+static void a_torn_one_gives_way(void **state)
+{
+    struct fixture *f = make("");
+    int other;
+
+    assert_int_equal(broker_log_found(f->b, 0, "t", 0, "", true, &other), 0);
+    assert_int_equal(broker_log_found(f->b, 1, "t", 0, ID_A, false, &other), 0);
+    assert_int_equal(broker_log_found(f->b, 1, "t", 1, ID_A, false, &other), 0);
+    assert_int_equal(broker_log_found(f->b, 0, "t", 1, "", true, &other), 0);
+    assert_int_equal(broker_log_found(f->b, 0, "t", 1, ID_A, false, &other), -EEXIST);
+    put_topic(f, "t", ID_B); /* and on top of it the topic is another one now */
+    broker_loaded(f->b, 1);
+    assert_int_equal(g_queue_get_length(&f->batches), 2);
+    struct disk_batch *batch = g_queue_peek_head(&f->batches);
+    assert_int_equal(batch->work, DISK_DELETE);
+    assert_int_equal(batch->dir, 0);
+    assert_int_equal(batch->tasks->len, 2);
+    batch = g_queue_pop_tail(&f->batches);
+    assert_int_equal(batch->work, DISK_STRAY);
+    finish_batch(f, batch);
+    do_disk(f);
+    assert_int_equal(view(f, "t", 0).dir, -2);
+    live(f, "12");
+    assert_int_equal(leader_and_isr(f, (struct want){.id = ID_B, .leader = ME}), KERR_NONE);
+    destroy(f);
+}
+
 static void strays_are_set_aside_at_start(void **state)
 {
     struct fixture *f = make("");
@@ -1184,6 +1211,7 @@ static void a_lost_answer_is_recognized(void **state)
     broker_txn_done(f->b, txn, 1);
     assert_int_equal(view(f, "t", 0).isr->n, 2);
     assert_int_equal(view(f, "t", 0).partition_epoch, 19);
+    txn_free(g_queue_pop_head(&f->txns)); /* the controller is told */
     txn = g_queue_pop_head(&f->txns);
     assert_int_equal(txn->ops[0].version, 19);
     /* one of another epoch is not */
@@ -1270,6 +1298,7 @@ int main(void)
             cmocka_unit_test(before_1_0_one_dir_is_all),
             cmocka_unit_test(dirs_are_filled_evenly),
             cmocka_unit_test(torn_ones_are_made_again),
+            cmocka_unit_test(a_torn_one_gives_way),
             cmocka_unit_test(strays_are_set_aside_at_start),
             cmocka_unit_test(removed_by_hand),
             cmocka_unit_test(stop_epochs),

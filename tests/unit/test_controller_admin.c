@@ -445,10 +445,11 @@ static void alter_partition_checks(void **state)
     assert_int_equal(propose(w, epoch, 0, 0, one, 1, 0, ""), KERR_NONE); /* a retry of what was done */
     assert_int_equal(propose(w, epoch, 0, 0, both, 2, 0, ""), KERR_INVALID_UPDATE_VERSION);
     world_settle(w); /* what the leader missed is told to it with a new epoch */
-    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
     world_kill(w, 2);
     world_settle(w);
-    assert_int_equal(propose(w, epoch, 1, 2, dead, 2, 0, ""), KERR_INELIGIBLE_REPLICA);
+    expect_state(w, "a", 0, "leader 1 epoch 2 isr 1");
+    assert_int_equal(propose(w, epoch, 2, 4, dead, 2, 0, ""), KERR_INELIGIBLE_REPLICA);
     world_free(w);
 }
 
