@@ -77,10 +77,14 @@ static const char *id_in_tree(struct broker *b, GHashTable *ids, const char *top
 static void loading_done(struct broker *b, struct request_work *w, struct work_item *item, const struct log_task *task,
         const struct disk_batch *batch)
 {
-    g_autofree char *name = broker_log_name(item->replica);
-    const char *dir = b->dirs[batch->dir];
-    g_autofree char *path = g_strdup_printf("%s/%s", dir, name);
+    /* of the task: two items may be about one replica, and the first may have ended it */
+    g_autofree char *path = g_strdup_printf("%s/%s-%d", b->dirs[batch->dir], task->topic->name, task->partition);
 
+    if (item->action == CLEAR_UP) {
+        if (task->err)
+            b->env->error(b->env->ctx, -task->err, path, "is a torn directory and could not be removed");
+        return;
+    }
     if (task->err)
         b->env->error(
                 b->env->ctx, -task->err, path, "belongs to another topic of that name and could not be set aside");
