@@ -521,12 +521,13 @@ static void test_thread_counts(void **state)
     assert_broker(&f, "num.io.threads", "2", DYNAMIC_BROKER); /* declared, and not in force: DescribeConfigs says so */
     assert_broker(&f, "log.retention.ms", "7000", DYNAMIC_BROKER);
     assert_true(fake_said(f.tree->errors, "num.io.threads: 64 threads, where 2 run"));
-    fake_config(f.tree, "brokers/1", "num.io.threads=4", NULL);
-    notify(&f, "brokers/1");
-    assert_broker(&f, "num.io.threads", "4", DYNAMIC_BROKER);
-    fake_config(f.tree, "brokers/1", "num.io.threads=8", NULL);
-    notify(&f, "brokers/1");
-    assert_broker(&f, "num.io.threads", "8", DYNAMIC_BROKER);
+    static const char *const steps[][2] = {{"5", "2"}, {"4", "4"}, {"8", "8"}, {"3", "8"}, {"4", "4"}, {"8", "8"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        g_autofree char *pair = g_strconcat("num.io.threads=", steps[i][0], NULL);
+        fake_config(f.tree, "brokers/1", pair, NULL);
+        notify(&f, "brokers/1");
+        assert_broker(&f, "num.io.threads", steps[i][1], DYNAMIC_BROKER);
+    }
     fake_config(f.tree, "brokers/1", NULL);
     notify(&f, "brokers/1"); /* back to 2 is less than half */
     assert_broker(&f, "num.io.threads", "8", STATIC);

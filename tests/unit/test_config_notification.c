@@ -152,6 +152,12 @@ static void test_order_and_progress(void **state)
     assert_seen(f, "");
     assert_int_equal(f->tree->errors->len, 1);
     assert_true(fake_said(f->tree->errors, "number 12 was handled already"));
+    put(f, "config_change_012", "{\"version\":2,\"entity_path\":\"topics/again\"}"); /* the same number */
+    put(f, "config_change_0000000014", NULL);                                        /* empty, and counted as done */
+    notification_listener_pass(f->l, false);
+    put(f, "config_change_0000000013", "{\"version\":2,\"entity_path\":\"topics/late\"}");
+    notification_listener_pass(f->l, false);
+    assert_seen(f, "");
     /* a broker that starts sees them all */
     notification_listener_free(f->l);
     start(f);
