@@ -134,6 +134,7 @@ void election_elect(struct controller *c)
         if (rc != ZNODEEXISTS && rc != ZBADVERSION && rc != ZNONODE && rc != ZCONNECTIONLOSS) {
             complain(c, zerr_errno(rc), "/controller", "broker %d cannot become the controller: %s", c->broker_id,
                     zerr_name(rc));
+            c->retry = rc == ZSTORENOSPACE;
             return;
         }
     }

@@ -175,8 +175,13 @@ static void handle_active(struct controller *c, struct controller_event *e)
 void controller_handle(struct controller *c, struct controller_event *e)
 {
     int64_t begin = c->env.monotonic_us(c->env.ctx);
-    if (!handle_candidate(c, e) && c->active) {
-        handle_active(c, e);
+    if (!handle_candidate(c, e)) {
+        if (c->active) {
+            handle_active(c, e);
+        } else if (c->retry) { /* there was no space to be elected */
+            c->retry = false;
+            election_elect(c);
+        }
     }
     /* /controller is given back by a step down, so one that fails again is not lost: its removal is an event. */
     for (int i = 0; c->moved && i < STEP_DOWN_ATTEMPTS; i++) {
