@@ -249,6 +249,7 @@ static void *run(void *arg)
 {
     struct disk_worker *w = arg;
 
+    pthread_setname_np(pthread_self(), "disk");
     for (;;) {
         struct queue_item *item = queue_pop(w->queue, w->next_doomed_ms);
         if (item) {

@@ -10,11 +10,6 @@
 #define RECOVERY_POINT_PERIOD_MS 60000 /* log.flush.offset.checkpoint.interval.ms */
 #define STOP_PATIENCE_MS 30000
 
-int64_t engine_now_ms(void)
-{
-    return g_get_monotonic_time() / 1000;
-}
-
 /* ---- messages ---- */
 
 struct engine_msg *engine_msg_new(void (*run)(struct engine *e, struct engine_msg *m))
@@ -164,6 +159,7 @@ static void *run(void *arg)
 {
     struct engine *e = arg;
 
+    pthread_setname_np(pthread_self(), "brokers");
     while (!e->stopping || parts_left(e)) {
         int64_t next = tick(e);
         if (e->stopping && engine_now_ms() >= e->stop_deadline_ms) {

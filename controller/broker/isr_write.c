@@ -95,19 +95,26 @@ static void notify(struct broker *b, gen_t gen)
     b->env->submit(b->env->ctx, txn, gen);
 }
 
-static struct replica *find_written(struct broker *b, const char *path)
+/* The replica whose proposal this transaction is; NULL if it has been given up since, for a later epoch or another set.
+ */
+static struct replica *find_written(struct broker *b, const struct op *op)
 {
-    g_autofree char *topic = path_component(path, 2);
-    g_autofree char *partition = path_component(path, 4);
+    g_autofree char *topic = path_component(op->path, 2);
+    g_autofree char *partition = path_component(op->path, 4);
     struct replica *r = replica_manager_find(&b->rm, topic, (int32_t)g_ascii_strtoll(partition, NULL, 10));
 
-    return r ? isr_find_proposed(b, topic, r->partition, r->leader_epoch) : NULL;
+    if (!r || op->version != r->partition_epoch || !isr_find_proposed(b, topic, r->partition, r->leader_epoch))
+        return NULL;
+    struct bytes *proposed = new_state(b, r);
+    bool same = bytes_equal(proposed, op->data);
+    bytes_unref(proposed);
+    return same ? r : NULL;
 }
 
 void isr_written(struct broker *b, struct txn *txn, gen_t gen)
 {
     const struct op *op = &txn->ops[0];
-    struct replica *r = find_written(b, op->path);
+    struct replica *r = find_written(b, op);
     int32_t version = op->stat.version;
 
     b->isr.writes--;

@@ -101,6 +101,7 @@ static void *run(void *arg)
     struct pollfd fds[] = {{.fd = w->stop, .events = POLLIN}, {.fd = w->inotify, .events = POLLIN},
             {.fd = w->mounts, .events = POLLPRI}};
 
+    pthread_setname_np(pthread_self(), "watcher");
     for (;;) {
         if (poll(fds, G_N_ELEMENTS(fds), -1) < 0) {
             if (errno == EINTR || errno == EAGAIN)
