@@ -38,9 +38,46 @@ static void touched(struct handle *h)
     h->flushed_by = 0;
 }
 
+static bool unmade(struct mount *m, const struct handle *h)
+{
+    struct znode *n = inode_node(m->inodes, h->inode);
+    znode_unref(n);
+    return !n;
+}
+
+/* No value is checked here, so what will be refused at the close can be told now, where every shell sees it. Answers if
+ * it is. */
+static bool refused_at_once(fuse_req_t req, struct handle *h, const char *data, size_t len)
+{
+    struct mount *m = mount_of(req);
+    g_autofree char *path = path_of(m, h);
+    struct bytes *value = bytes_new(data, len);
+    const struct request request = {
+            .type = unmade(m, h) ? REQ_CREATE : REQ_SET,
+            .path = path,
+            .value = value,
+            .raw = true,
+            .pid = fuse_req_ctx(req)->pid,
+    };
+    struct plan plan = {0};
+    m->policy->plan(m->policy->ctx, &request, &plan);
+    bool refused = plan.type == PLAN_REFUSE;
+    if (refused && plan.reason)
+        refuse(req, plan.err, path, "%s", plan.reason);
+    else if (refused)
+        fuse_reply_err(req, plan.err);
+    plan_clear(&plan);
+    bytes_unref(value);
+    return refused;
+}
+
 void raw_write(fuse_req_t req, struct handle *h, const char *data, size_t len, off_t off)
 {
     struct mount *m = mount_of(req);
+    if (!h->dirty && refused_at_once(req, h, data, len)) {
+        h->said = true; /* nor is an empty value what was meant */
+        return;
+    }
     int rc = stage(m, h);
     if (rc == 0)
         rc = staging_write(h->staging, h->flags & O_APPEND ? staging_len(h->staging) : (size_t)off, data, len);
@@ -68,13 +105,6 @@ void raw_truncate(fuse_req_t req, struct handle *h, size_t len)
     if (h->inode->type == INODE_STAGED)
         inode_staged_size(m->inodes, h->inode, len);
     reply_attr(req, h->inode);
-}
-
-static bool unmade(struct mount *m, const struct handle *h)
-{
-    struct znode *n = inode_node(m->inodes, h->inode);
-    znode_unref(n);
-    return !n;
 }
 
 /* Is there an empty value that has not been taken: of a truncation, or of a new file? */
