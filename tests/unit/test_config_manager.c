@@ -218,6 +218,21 @@ static void test_topic_recreated_elsewhere(void **state)
     stop(&f);
 }
 
+/* A topic known from the start gets its first replica here: its configuration is read then (LogManager.getOrCreateLog).
+ */
+static void test_replica_comes_later(void **state)
+{
+    struct fixture f = start_plain();
+    fake_put(f.tree, "/brokers/topics/a", "{}");
+    fake_config(f.tree, "topics/a", "retention.ms=1", NULL);
+    restart(&f);
+    fake_config(f.tree, "topics/a", "retention.ms=2", NULL);
+    assert_topic(&f, "retention.ms", "1", DYNAMIC_TOPIC);
+    config_manager_topic_created(f.m, "a");
+    assert_topic(&f, "retention.ms", "2", DYNAMIC_TOPIC);
+    stop(&f);
+}
+
 /* The value is written after the log's configuration was read, the notification comes while the log is made
  * (KAFKA-8813): nothing is lost, whichever comes first. */
 static void test_change_while_created(void **state)
@@ -769,6 +784,7 @@ int main(void)
             cmocka_unit_test(test_topic_unknown_key),
             cmocka_unit_test(test_topic_recreated),
             cmocka_unit_test(test_topic_recreated_elsewhere),
+            cmocka_unit_test(test_replica_comes_later),
             cmocka_unit_test(test_change_while_created),
             cmocka_unit_test(test_unclean_topic),
             cmocka_unit_test(test_topic_warnings),

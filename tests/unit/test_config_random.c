@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_BROKERS = 3, N_TOPICS = 3, SEQUENCES = 100, STEPS = 120 };
+enum { N_BROKERS = 3, N_TOPICS = 3, SEQUENCES = 60, STEPS = 120 };
 
 static const char *const topics[N_TOPICS] = {"a", "b", "c"};
 static const char *const entities[] = {"topics/a", "topics/b", "topics/c", "brokers/<default>", "brokers/1",
