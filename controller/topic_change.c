@@ -252,9 +252,22 @@ static void forget_topic(struct controller *c, struct topic *t)
     }
 }
 
+/* A topic that is queued for deletion stays known until that is done, also without its node. But its reassignment, which
+ * the deletion waits for, can have no end any more. */
+static void end_reassignments(struct controller *c, struct topic *t)
+{
+    for (guint i = 0; i < t->partitions->len; i++) {
+        partition_set_reassigning(t->partitions->pdata[i], false);
+    }
+    deletion_resume_topic(c, t->ref->name);
+}
+
 static void look_at_topic(struct controller *c, const char *name, GPtrArray *added)
 {
     struct topic *t = context_topic(&c->ctx, name);
+    if (t && t->n_reassigning && t->deletion && !same_node(c, t)) {
+        end_reassignments(c, t);
+    }
     if (t && !t->deletion && !same_node(c, t)) {
         forget_topic(c, t);
         t = NULL;
