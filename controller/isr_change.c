@@ -114,7 +114,7 @@ static void adopt(struct controller *c, struct partition *p, struct leader_and_i
     bool leader_changed = !p->has_leadership || now->leader != p->leadership.leader ||
                           now->leader_epoch != p->leadership.leader_epoch;
     partition_take_leadership(c, p, now);
-    if (p->topic->deletion) {
+    if (p->topic->deletion && p->topic->deletion->started) {
         return;
     }
     if (leader_changed) {
