@@ -12,8 +12,8 @@ static int visit_fault(void *arg, const void *key, size_t key_len, const char *w
 {
     struct walk *w = arg;
     struct record_view view = {.err = -EIO, .what = what, .key = key, .key_len = key_len};
-    g_autofree char *name = NULL;
-    if (key && record_key_parse(key, key_len, &view.parent_id, &name) == 0)
+    char name[RECORD_NAME_MAX + 1];
+    if (key && record_key_parse(key, key_len, &view.parent_id, name) == 0)
         view.name = name;
     return w->visit(w->arg, &view);
 }
@@ -23,9 +23,9 @@ static int visit_record(void *arg, const void *key, size_t key_len, const void *
     struct walk *w = arg;
     struct record_view view = {.key = key, .key_len = key_len};
     struct meta meta;
-    g_autofree char *name = NULL;
-    view.err = record_key_parse(key, key_len, &view.parent_id, &name);
-    view.name = name;
+    char name[RECORD_NAME_MAX + 1];
+    view.err = record_key_parse(key, key_len, &view.parent_id, name);
+    view.name = view.err == 0 ? name : NULL;
     bool is_meta = view.err == 0 && *name == '\0';
     if (is_meta) {
         view.err = meta_decode(key, key_len, value, len, &meta);

@@ -1,18 +1,19 @@
 #include "fs/store/load.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 #include "fs/tree/path.h"
 #include "fs/tree/text.h"
 
 /* A node that must have children, met before them, since a child's id is above its parent's. */
 struct parent {
+    uint64_t id; /* the key */
     char *path;
     uint32_t expected;
 };
 
 struct child {
-    char *path;
+    gsize name; /* offset into `names` */
     struct node node;
 };
 
@@ -23,6 +24,7 @@ struct load {
     GHashTable *parents; /* id -> struct parent, of those whose children have not come yet */
     uint64_t group;      /* parent id of the children at hand */
     GArray *children;
+    GString *names, *path; /* of the children, one after the other; of the one being visited */
     uint32_t ephemerals;
     char *why;
 };
@@ -36,9 +38,7 @@ static void free_parent(void *p)
 
 static void clear_child(void *p)
 {
-    struct child *child = p;
-    g_free(child->path);
-    node_clear(&child->node);
+    node_clear(&((struct child *)p)->node);
 }
 
 char *load_describe(const struct record_view *view, const char *parent)
@@ -70,6 +70,20 @@ static int damaged(struct load *load, const struct record_view *view, const char
     return -EUCLEAN;
 }
 
+static void visit_child(struct load *load, const struct parent *parent, struct child *child)
+{
+    g_string_assign(load->path, parent && parent->path[1] ? parent->path : "");
+    g_string_append_c(load->path, '/');
+    g_string_append(load->path, parent ? load->names->str + child->name : "");
+    load->visit(load->arg, load->path->str, child->node.data, &child->node.stat);
+    if (child->node.num_children == 0)
+        return;
+    struct parent *next = g_new(struct parent, 1);
+    *next = (struct parent){
+            .id = child->node.id, .path = g_strdup(load->path->str), .expected = child->node.num_children};
+    g_hash_table_insert(load->parents, &next->id, next);
+}
+
 /* All children of one parent are at hand. */
 static int end_group(struct load *load)
 {
@@ -81,16 +95,10 @@ static int end_group(struct load *load)
         return -EUCLEAN;
     }
     g_array_sort(load->children, compare_ids);
-    for (guint i = 0; i < load->children->len; i++) {
-        struct child *child = &g_array_index(load->children, struct child, i);
-        load->visit(load->arg, child->path, child->node.data, &child->node.stat);
-        if (child->node.num_children == 0)
-            continue;
-        struct parent *next = g_new(struct parent, 1);
-        *next = (struct parent){.path = g_steal_pointer(&child->path), .expected = child->node.num_children};
-        g_hash_table_insert(load->parents, g_memdup2(&child->node.id, sizeof child->node.id), next);
-    }
+    for (guint i = 0; i < load->children->len; i++)
+        visit_child(load, parent, &g_array_index(load->children, struct child, i));
     g_array_set_size(load->children, 0);
+    g_string_truncate(load->names, 0);
     g_hash_table_remove(load->parents, &load->group);
     return 0;
 }
@@ -114,8 +122,8 @@ static int visit_record(void *arg, const struct record_view *view)
         return damaged(load, view, NULL, "has no parent");
     if (view->node.id <= view->parent_id || view->node.id >= load->meta->next_id)
         return damaged(load, view, parent_path, "impossible id");
-    struct child child = {.node = view->node};
-    child.path = load->group == 0 ? g_strdup("/") : path_join(parent_path, view->name);
+    struct child child = {.name = load->names->len, .node = view->node};
+    g_string_append_len(load->names, view->name, (gssize)strlen(view->name) + 1);
     bytes_ref(child.node.data);
     g_array_append_val(load->children, child);
     load->ephemerals += child.node.stat.ephemeral_owner != 0;
@@ -144,7 +152,9 @@ int load_tree(struct backend *b,
         char **ret_why)
 {
     struct load load = {.visit = visit, .arg = arg, .meta = &b->meta};
-    load.parents = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_parent);
+    load.parents = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, free_parent);
+    load.names = g_string_new(NULL);
+    load.path = g_string_new(NULL);
     load.children = g_array_new(FALSE, FALSE, sizeof(struct child));
     g_array_set_clear_func(load.children, clear_child);
     int err = b->ops->walk(b, visit_record, &load);
@@ -155,6 +165,8 @@ int load_tree(struct backend *b,
     if (err < 0)
         *ret_why = load.why ? load.why : g_strdup_printf("cannot be read: %s", g_strerror(-err));
     g_array_unref(load.children);
+    g_string_free(load.names, TRUE);
+    g_string_free(load.path, TRUE);
     g_hash_table_unref(load.parents);
     return err;
 }

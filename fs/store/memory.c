@@ -91,8 +91,8 @@ static gboolean walk_one(void *key, void *value, void *arg)
     struct walk *walk = arg;
     const struct record_key *k = key;
     struct record_view view = {.key = k->bytes, .key_len = k->len, .node = *(struct node *)value};
-    g_autofree char *name = NULL;
-    view.err = record_key_parse(k->bytes, k->len, &view.parent_id, &name);
+    char name[RECORD_NAME_MAX + 1];
+    view.err = record_key_parse(k->bytes, k->len, &view.parent_id, name);
     view.name = name;
     walk->result = walk->visit(walk->arg, &view);
     return walk->result != 0;

@@ -24,19 +24,21 @@ void record_key_make(struct record_key *ret, uint64_t parent_id, const char *nam
     ret->len = 8 + len;
 }
 
-int record_key_parse(const void *key, size_t key_len, uint64_t *ret_parent_id, char **ret_name)
+int record_key_parse(const void *key, size_t key_len, uint64_t *ret_parent_id, char ret_name[RECORD_NAME_MAX + 1])
 {
-    if (key_len < 8)
+    if (key_len < 8 || key_len > 8 + RECORD_NAME_MAX)
         return -EUCLEAN;
     uint64_t id;
     memcpy(&id, key, 8);
     id = be64toh(id);
     size_t len = key_len - 8;
-    g_autofree char *name = g_strndup((const char *)key + 8, len);
+    char name[RECORD_NAME_MAX + 1];
+    memcpy(name, (const char *)key + 8, len);
+    name[len] = '\0';
     if (strlen(name) != len || !(id == 0 ? len == 0 || strcmp(name, ROOT_NAME) == 0 : path_valid_name(name)))
         return -EUCLEAN;
     *ret_parent_id = id;
-    *ret_name = g_steal_pointer(&name);
+    memcpy(ret_name, name, len + 1);
     return 0;
 }
 

@@ -43,8 +43,8 @@ struct record_key {
 };
 /* `name` has at most RECORD_NAME_MAX bytes. */
 void record_key_make(struct record_key *ret, uint64_t parent_id, const char *name);
-/* 0, or -EUCLEAN if no znode can have that key. `*ret_name` is newly allocated. */
-int record_key_parse(const void *key, size_t key_len, uint64_t *ret_parent_id, char **ret_name);
+/* 0, or -EUCLEAN if no znode can have that key. */
+int record_key_parse(const void *key, size_t key_len, uint64_t *ret_parent_id, char ret_name[RECORD_NAME_MAX + 1]);
 
 size_t record_size(const struct node *node);
 /* Writes record_size() bytes. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define FIRST_BUCKETS 64
+#define PREFETCH 8
 
 void index_init(struct znode_index *index)
 {
@@ -24,7 +25,13 @@ static uint64_t mix(uint64_t h, uint64_t word)
     return h ^ h >> 29;
 }
 
-static uint32_t hash_of(const struct znode_index *index, const struct znode *parent, const char *name, size_t len)
+static size_t bucket_of(const struct znode_index *index, uint32_t hash)
+{
+    size_t i = hash & (2 * index->base - 1);
+    return i < index->n_buckets ? i : hash & (index->base - 1);
+}
+
+uint32_t index_hash(const struct znode_index *index, const struct znode *parent, const char *name, size_t len)
 {
     uint64_t h = mix(index->seed, (uintptr_t)parent);
     for (; len >= 8; name += 8, len -= 8) {
@@ -35,13 +42,9 @@ static uint32_t hash_of(const struct znode_index *index, const struct znode *par
     uint64_t tail = (uint64_t)len << 56;
     memcpy(&tail, name, len);
     h = mix(h, tail) * 0xbf58476d1ce4e5b9;
-    return (uint32_t)(h >> 32);
-}
-
-static size_t bucket_of(const struct znode_index *index, uint32_t hash)
-{
-    size_t i = hash & (2 * index->base - 1);
-    return i < index->n_buckets ? i : hash & (index->base - 1);
+    uint32_t hash = (uint32_t)(h >> 32);
+    __builtin_prefetch(&index->buckets[bucket_of(index, hash)]);
+    return hash;
 }
 
 /* Adds one bucket and moves to it what belongs there of the one it splits from. */
@@ -55,6 +58,7 @@ static void add_bucket(struct znode_index *index)
     struct znode *node = index->buckets[from];
     index->buckets[from] = index->buckets[added] = NULL;
     index->n_buckets++;
+    __builtin_prefetch(index->buckets[(from + PREFETCH) & (index->base - 1)]); /* will be split soon */
     while (node) {
         struct znode *next = node->hash_next;
         size_t i = bucket_of(index, node->hash);
@@ -68,7 +72,6 @@ static void add_bucket(struct znode_index *index)
 
 void index_insert(struct znode_index *index, struct znode *node)
 {
-    node->hash = hash_of(index, node->parent, node->name, strlen(node->name));
     size_t i = bucket_of(index, node->hash);
     node->hash_next = index->buckets[i];
     index->buckets[i] = node;
@@ -88,7 +91,7 @@ void index_remove(struct znode_index *index, struct znode *node)
 
 struct znode *index_find(const struct znode_index *index, const struct znode *parent, const char *name, size_t len)
 {
-    uint32_t hash = hash_of(index, parent, name, len);
+    uint32_t hash = index_hash(index, parent, name, len);
     struct znode *node = index->buckets[bucket_of(index, hash)];
     for (; node; node = node->hash_next)
         if (node->hash == hash && node->parent == parent && strncmp(node->name, name, len) == 0 &&

@@ -88,7 +88,10 @@ static uint64_t take_ino(struct mirror *m)
 static struct znode *add(struct mirror *m, struct znode *parent, const char *path, struct bytes *data)
 {
     const char *name = path_name(path);
-    struct znode *n = znode_new(parent, name, strlen(name), data);
+    size_t len = strlen(name);
+    uint32_t hash = index_hash(&m->index, parent, name, len);
+    struct znode *n = znode_new(parent, name, len, data);
+    n->hash = hash;
     n->ino = take_ino(m);
     n->directory = !data || (m->always_directory && m->always_directory(m->arg, path));
     index_insert(&m->index, n);

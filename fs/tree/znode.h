@@ -50,7 +50,9 @@ struct znode_index {
 
 void index_init(struct znode_index *index);
 void index_clear(struct znode_index *index);
-/* Sets `node->hash`. */
+/* To be computed early: it also asks for the memory that will be looked at. */
+uint32_t index_hash(const struct znode_index *index, const struct znode *parent, const char *name, size_t len);
+/* With `node->hash` set. */
 void index_insert(struct znode_index *index, struct znode *node);
 void index_remove(struct znode_index *index, struct znode *node);
 struct znode *index_find(const struct znode_index *index, const struct znode *parent, const char *name, size_t len);

@@ -86,14 +86,12 @@ static void test_layout(void **state)
 static void test_keys(void **state)
 {
     uint64_t parent;
-    char *name = NULL;
-    assert_int_equal(record_key_parse("\0\0\0\0\0\0\1\2name", 12, &parent, &name), 0);
+    char name[RECORD_NAME_MAX + 1];
+    assert_int_equal(record_key_parse("\0\0\0\0\0\0\1\2name", 12, &parent, name), 0);
     assert_int_equal(parent, 258);
     assert_string_equal(name, "name");
-    g_free(name);
-    assert_int_equal(record_key_parse("\0\0\0\0\0\0\0\0/", 9, &parent, &name), 0);
+    assert_int_equal(record_key_parse("\0\0\0\0\0\0\0\0/", 9, &parent, name), 0);
     assert_string_equal(name, ROOT_NAME);
-    g_free(name);
     static const struct {
         const char *key;
         size_t len;
@@ -107,7 +105,7 @@ static void test_keys(void **state)
             {"\0\0\0\0\0\0\0\0a", 9},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
-        assert_int_equal(record_key_parse(bad[i].key, bad[i].len, &parent, &name), -EUCLEAN);
+        assert_int_equal(record_key_parse(bad[i].key, bad[i].len, &parent, name), -EUCLEAN);
 }
 
 int main(void)
