@@ -156,6 +156,11 @@ static void handle_watch(struct controller_thread *t, struct item *item)
     struct candidate *active = active_candidate(t);
     if (active) {
         controller_handle(active->controller, g_steal_pointer(&item->event));
+        return;
+    }
+    for (guint i = 0; i < t->candidates->len; i++) { /* one of them may have found no space to be elected */
+        const struct candidate *c = t->candidates->pdata[i];
+        controller_handle(c->controller, controller_event_new(item->type));
     }
 }
 
