@@ -98,6 +98,20 @@ static void add_dropped(const struct request *r, GArray *dropped)
     }
 }
 
+/* Partitions that were led by a replica that is dropped. */
+static void replace_dropped_leaders(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) leaderless = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        if (p->has_leadership && !broker_ids_contain(p->replicas, p->leadership.leader)) {
+            g_ptr_array_add(leaderless, p);
+        }
+    }
+    partitions_change_state(c, leaderless, PARTITION_OFFLINE);
+    g_autoptr(GPtrArray) elected = partitions_elect(c, leaderless, ELECT_OFFLINE);
+}
+
 /* Writes the new assignments. Those that are in the tree then are in `taken`; the others wait for a retry. */
 static void update_assignments(struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken)
 {
@@ -130,6 +144,7 @@ static void update_assignments(struct controller *c, GPtrArray *partitions, GPtr
     }
     replicas_change_state(c, dropped, REPLICA_OFFLINE); /* U3: what the old list had and the new one has not */
     delete_replicas(c, dropped);
+    replace_dropped_leaders(c, taken);
 }
 
 /* ---- is it complete? ---- */
@@ -232,6 +247,12 @@ static void move_leaders(struct controller *c, GPtrArray *partitions)
         }
     }
     g_autoptr(GPtrArray) elected = partitions_elect(c, elect, ELECT_REASSIGN);
+    for (guint i = 0; i < elect->len; i++) { /* a leader that cannot be replaced has to know its replicas, too */
+        struct partition *p = elect->pdata[i];
+        if (broker_ids_contain(p->replicas, p->leadership.leader) && !g_ptr_array_find(elected, p, NULL)) {
+            g_ptr_array_add(bump, p);
+        }
+    }
     partitions_renew(c, bump);
     batch_send(c);
 }
