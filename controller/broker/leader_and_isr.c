@@ -16,10 +16,12 @@ static bool ids_differ(const struct replica *r, const struct partition_state *s)
 
 /* A later state of the leader epoch that is held, from a new controller: written by hand, or by a change whose answer
  * was lost. Kafka refuses it, and its leader then proposes in vain until the next epoch. */
-static bool is_later_state(const struct replica *r, const struct partition_state *s)
+static bool is_later_state(const struct broker *b, const struct replica *r, const struct partition_state *s)
 {
-    return r && (r->role == REPLICA_LEADER || r->role == REPLICA_FOLLOWER) && s->leader == r->state->leader &&
-           s->partition_epoch > r->partition_epoch;
+    if (!r || !r->state || s->leader != r->state->leader || s->partition_epoch <= r->partition_epoch)
+        return false;
+    return r->role == REPLICA_LEADER ||
+           (r->role == REPLICA_FOLLOWER && metadata_cache_has_broker(b->metadata, s->leader));
 }
 
 /* What the state asks this replica to be, or an error. `r` is NULL if the broker has no such replica. */
@@ -42,7 +44,7 @@ static enum kafka_error judge(
     }
     if (s->leader_epoch < held)
         return KERR_STALE_CONTROLLER_EPOCH;
-    if (s->leader_epoch == held && !is_later_state(r, s)) {
+    if (s->leader_epoch == held && !is_later_state(b, r, s)) {
         if (!r || *r->topic->id || !*s->topic->id)
             return KERR_STALE_CONTROLLER_EPOCH;
         *ret = RECORD_ID;
