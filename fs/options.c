@@ -190,8 +190,9 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_why)
         if (c == -1)
             break;
         char letter[] = {'-', (char)optopt, '\0'};
-        bool known_letter = optopt > 0 && optopt < 256;
-        rc = parse_option(ret, c, optarg, known_letter ? letter : argv[MAX(before, optind - 1)], ret_why);
+        const char *word = argv[MAX(before, optind - 1)];
+        bool is_long = g_str_has_prefix(word, "--") || optopt <= 0 || optopt > 255;
+        rc = parse_option(ret, c, optarg, is_long ? word : letter, ret_why);
     }
     return rc == 0 ? take_arguments(ret, argc - optind, argv + optind, ret_why) : rc;
 }
