@@ -34,13 +34,14 @@ fails() {
     python3 -c 'import fcntl, signal, sys
 f = open(sys.argv[1], "a"); fcntl.lockf(f, fcntl.LOCK_EX); print("held", flush=True); signal.pause()' \
         "$D/2/.lock" >"$W/held" 3>&- &
-    until grep -q held "$W/held"; do sleep 0.02; done
+    holder=$!
+    until grep -qs held "$W/held"; do sleep 0.02; done
     start_kafkafs
     is "$(broker_state 1)" running
     fails 2 lock
     run ! touch "$M/brokers/ids/2"
-    kill $!
-    wait $! || true
+    kill $holder
+    wait $holder || true
     start_broker 2
     is "$(broker_state 2)" running
     # and ours is held too, in the way that Kafka asks

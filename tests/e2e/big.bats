@@ -1,4 +1,5 @@
 # Many entries, many processes at once.
+BATS_TEST_TIMEOUT=$((${BATS_TEST_TIMEOUT:-60} * 3))
 load ../lib/mount
 
 @test "5,000 entries: complete listings, each once, and one rm -rf" {
@@ -27,14 +28,16 @@ load ../lib/mount
 
 @test "a storm of mkdir and rmdir by many processes, with the controller at work in the same tree" {
     mkdir "$M/app"
+    storm=()
     for w in {1..16}; do
         (
             for i in {1..20}; do mkdir "$M/app/$w-$i" "$M/brokers/topics/s$w-$i"; done
             for i in {1..20}; do rmdir "$M/app/$w-$i"; touch "$M/admin/delete_topics/s$w-$i"; done
         ) 3>&- &
+        storm+=($!)
     done
     for i in {1..30}; do topic "t$i" '{"0":[1,2],"1":[2,3]}'; done
-    wait $(jobs -p | grep -vx "$DAEMON")
+    for pid in "${storm[@]}"; do wait "$pid"; done
     settle
     is "$(ls -A "$M/app")" ""
     is "$(ls "$M/brokers/topics" | grep -c ^s)" 0

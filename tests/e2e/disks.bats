@@ -10,6 +10,12 @@ setup() {
     case $BATS_TEST_DESCRIPTION in
     *"two log dirs"*) two_dirs ;;
     *"own disk"*) mount -t tmpfs -o size=8m none "$D/2" ;;
+    *"own ext4"*)
+        truncate -s 16M "$W/image"
+        mkfs.ext4 -qF "$W/image"
+        mount -o loop,errors=remount-ro "$W/image" "$D/2"
+        rmdir "$D/2/lost+found"
+        ;;
     esac
     start_kafkafs
 }
@@ -100,28 +106,42 @@ setup() {
     is "$(in_sync t 0)" 1,2
 }
 
-@test "own disk is read-only: the deletion waits, and goes on after the repair" {
+@test "own ext4 finds an error and turns read-only: the deletion waits, and goes on after the repair" {
     topic t '{"0":[2,1]}'
     settle
-    mount -o remount,ro "$D/2"
+    fault=/sys/fs/ext4/$(basename "$(findmnt -no SOURCE "$D/2")")/trigger_fs_error
+    [ -w "$fault" ] || skip "no $fault"
+    echo 1 >"$fault"
     delete_topic t
     settle
     [ -e "$M/admin/delete_topics/t" ]
     is "$(replicas_on_disk t)" 2/t-0
-    mount -o remount,rw "$D/2"
+    [[ $(broker_state 2) == "failed: "* ]]
+    # nothing holds the disk any more
+    umount "$D/2"
+    e2fsck -fy "$W/image" || [ $? = 1 ]
+    mount -o loop "$W/image" "$D/2"
+    # e2fsck wants its directory back, a broker none that is foreign
+    rmdir "$D/2/lost+found"
     start_broker 2
     gone t
 }
 
-@test "a directory left from a topic that is no more is set aside at the start" {
+@test "a directory of another topic of that name is set aside, and never deleted" {
     topic t '{"0":[2,1]}'
     settle
     stop_broker 2
     cp -r "$D/2/t-0" "$D/2/u-0"
+    echo precious >"$D/2/u-0/precious"
     start_broker 2
     is "$(broker_state 2)" running
-    [ ! -e "$D/2/u-0" ]
-    is "$(ls -d "$D"/2/u-0.*-stray | wc -l)" 1
-    [ -e "$D/2/t-0" ]
+    topic u '{"0":[2]}'
+    settle
+    is "$(leader u 0)" 2
+    [ ! -e "$D/2/u-0/precious" ]
+    is "$(cat "$D"/2/u-0.*-stray/precious)" precious
+    delete_topic u
+    settle
+    is "$(cat "$D"/2/u-0.*-stray/precious)" precious
     is "$(in_sync t 0)" 1,2
 }

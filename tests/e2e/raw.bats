@@ -67,10 +67,15 @@ version() { getfattr --only-values -n user.zk.version "$1"; }
     epoch=$(cat "$M/controller_epoch")
     is "$epoch" 2
     kill_broker 1
-    refused "$EPERM" put "$M/brokers/ids/1" '{"version":1,"host":"x","port":1,"jmx_port":-1,"timestamp":"0"}'
+    # a value is taken at the close, and so is refused there
+    put "$W/broker" '{"version":1,"host":"x","port":1,"jmx_port":-1,"timestamp":"0"}'
+    refused "$EPERM" cp "$W/broker" "$M/brokers/ids/1"
     kill_broker 2
     kill_broker 3
-    refused "$EPERM" put "$M/controller" '{"version":1,"brokerid":7,"timestamp":"0"}'
+    put "$W/controller" '{"version":1,"brokerid":7,"timestamp":"0"}'
+    refused "$EPERM" cp "$W/controller" "$M/controller"
+    [ ! -e "$M/brokers/ids/1" ]
+    [ ! -e "$M/controller" ]
     start_broker 1
     is "$(field "$M/controller" .brokerid)" 1
 }

@@ -42,9 +42,11 @@ NOTE='{"version":2,"entity_path":"topics/t"}'
 }
 
 @test "four writers at once: every note becomes a node of its own" {
+    writers=()
     for w in 1 2 3 4; do
         (for _ in {1..25}; do put_line "$M/config/changes/config_change_" "$NOTE"; done) 3>&- &
+        writers+=($!)
     done
-    wait -n; wait -n; wait -n; wait -n
+    for pid in "${writers[@]}"; do wait "$pid"; done
     is "$(ls "$M/config/changes" | wc -l)" 100
 }
