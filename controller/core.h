@@ -113,6 +113,9 @@ void topic_change(struct controller *c, GHashTable *names);
 void partition_modifications(struct controller *c, GHashTable *names);
 /* Reads a topic's node into the context (without leadership). NULL: no such node. */
 struct topic *topic_load(struct controller *c, const char *name);
+/* Its deletion was taken back before it started: what was left undone meanwhile, and what brokers were told, is put
+ * right. */
+void topic_take_up_again(struct controller *c, struct topic *t);
 /* Reads the leadership information of a partition; false if there is none. */
 bool partition_load_leadership(struct controller *c, struct partition *p);
 /* The topic node as it should be: what memory has, and partitions that only the node has (somebody has just added

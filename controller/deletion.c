@@ -339,10 +339,9 @@ static void marker_removed(struct controller *c, struct deletion *d)
     struct topic *t = context_topic(&c->ctx, d->name);
     emit(c, "controller %d topic %s deletion withdrawn", c->broker_id, d->name);
     deletion_forget(c, d);
-    for (guint i = 0; t && i < t->partitions->len; i++) {
-        batch_update_metadata(c, t->partitions->pdata[i]); /* caches had been told that it goes */
+    if (t) {
+        topic_take_up_again(c, t);
     }
-    batch_send(c);
 }
 
 /* A topic that is there and not known yet: its TopicChange is still queued behind this event. It is taken in first, or

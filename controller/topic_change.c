@@ -83,6 +83,41 @@ struct topic *topic_load(struct controller *c, const char *name)
     return t;
 }
 
+/* A controller that found the topic queued has not taken its reassignment on. */
+static void take_reassignment_on(struct controller *c, struct topic *t)
+{
+    struct zstat stat;
+    int rc;
+    struct topic_assignment *a = read_topic(c, t->ref->name, &stat, &rc);
+    for (guint i = 0; a && stat.czxid == t->czxid && i < a->partitions->len; i++) {
+        const struct partition_assignment *node = &g_array_index(a->partitions, struct partition_assignment, i);
+        struct partition *p = topic_partition(t, node->partition);
+        if (p && broker_ids_equal(p->replicas, node->replicas)) {
+            partition_assign(&c->ctx, p, broker_ids_ref(node->replicas), broker_ids_ref(node->adding),
+                    broker_ids_ref(node->removing));
+            partition_set_reassigning(p, partition_is_being_reassigned(p));
+        }
+    }
+    topic_assignment_free(a);
+}
+
+void topic_take_up_again(struct controller *c, struct topic *t)
+{
+    g_autoptr(GPtrArray) led = g_ptr_array_new();
+    g_autoptr(GHashTable) none = g_hash_table_new(NULL, NULL);
+    take_reassignment_on(c, t);
+    for (guint i = 0; i < t->partitions->len; i++) {
+        struct partition *p = t->partitions->pdata[i];
+        if (p->has_leadership) { /* caches were told that it goes, leaders not of their last epoch */
+            g_ptr_array_add(led, p);
+        }
+    }
+    partitions_renew(c, led);
+    batch_send(c);
+    partitions_trigger_online(c, t->ref->name);
+    reassignment_resume_all(c, none);
+}
+
 bool partition_load_leadership(struct controller *c, struct partition *p)
 {
     struct leader_and_isr l;
@@ -252,8 +287,8 @@ static void forget_topic(struct controller *c, struct topic *t)
     }
 }
 
-/* A topic that is queued for deletion stays known until that is done, also without its node. But its reassignment, which
- * the deletion waits for, can have no end any more. */
+/* A topic that is queued for deletion stays known until that is done, also without its node. But its reassignment,
+ * which the deletion waits for, can have no end any more. */
 static void end_reassignments(struct controller *c, struct topic *t)
 {
     for (guint i = 0; i < t->partitions->len; i++) {
