@@ -96,6 +96,10 @@ struct policy {
     bool (*sensitive)(void *ctx, const char *path);
 
     /* ---- changes ---- */
+    /* Can the data of `path` be written at all (`creates`: as a new node)? Asked before the first bytes of a value are
+     * staged, so that every shell sees it where plan() would refuse at the close. 0, or an errno with a reason to be
+     * freed. Not asked in a raw mount. */
+    int (*may_write)(void *ctx, const char *path, bool creates, char **ret_reason);
     /* Is `line` good as one line of a FORMAT_CONFIG value for `path`, after the lines `before` that have been accepted
      * on the same handle (a key twice is refused)? 0, or an errno with a reason to be freed. */
     int (*check_line)(void *ctx, const char *path, const char *before, size_t before_len, const char *line, size_t len,

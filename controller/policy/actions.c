@@ -180,6 +180,19 @@ static bool refuse_name(const char *path, struct plan *ret)
     return err != 0;
 }
 
+int actions_may_write(const char *path, bool creates, char **ret_why)
+{
+    const struct request r = {.type = creates ? REQ_CREATE : REQ_SET, .path = path};
+    struct plan plan = {0};
+    int32_t id;
+    if (creates && is_broker(path, &id))
+        plan_refuse(&plan, EPERM, "a broker registers itself: `touch` starts it");
+    else if (!refuse_protected(&r, &plan) && creates)
+        refuse_name(path, &plan);
+    *ret_why = g_steal_pointer(&plan.reason);
+    return plan.err;
+}
+
 /* ---- values ---- */
 
 static bool is_topic(const char *path)

@@ -15,6 +15,8 @@ struct actions {
 };
 
 void actions_plan(const struct actions *a, const struct request *request, struct plan *ret);
+/* Can `path` be written at all, or be created? 0, or an errno with a reason to be freed. Pure. */
+int actions_may_write(const char *path, bool creates, char **ret_why);
 
 /* Which command a PLAN_COMMAND is; `ret_broker` or `ret_topic` (inside `path`) is set. */
 enum action_command { COMMAND_START_BROKER, COMMAND_KILL_BROKER, COMMAND_RETRY_DELETION };

@@ -31,6 +31,11 @@ static int64_t default_int(void *ctx, const char *key, int64_t fallback)
     return engine_default_int(p->state.engine, key, fallback);
 }
 
+static int may_write(void *ctx, const char *path, bool creates, char **ret_reason)
+{
+    return actions_may_write(path, creates, ret_reason);
+}
+
 static int check_line(void *ctx, const char *path, const char *before, size_t before_len, const char *line, size_t len,
         char **ret_reason)
 {
@@ -79,6 +84,7 @@ struct policy *kafka_policy_new(const struct kafka_policy_config *config)
             .created_empty = kafka_created_empty,
             .sequential_prefix = kafka_sequential_prefix,
             .sensitive = kafka_sensitive,
+            .may_write = may_write,
             .check_line = check_line,
             .plan = plan,
             .command = command,

@@ -35,6 +35,7 @@ struct handle {
     bool taken;              /* raw: a value has been taken since the open or the last truncation */
     bool said;               /* `.state/errors` has the reason why the staged value is none */
     bool abandoned;          /* the writer was killed */
+    bool spoiled;            /* a line was refused: all or nothing, so none of them will be applied */
     bool appending;          /* lines of a FORMAT_CONFIG node, one by one */
     bool unsettled;          /* counted in inode->unsettled */
     size_t checked;          /* lines: those before this offset are good */

@@ -227,6 +227,8 @@ static void act_on(fuse_req_t req, struct handle *h, enum verdict verdict, char 
         g_autofree char *path = path_of(m, h);
         staging_undo(h->staging);
         h->said = true;
+        h->spoiled = h->inode->format == FORMAT_CONFIG && !lines_are_json(h);
+        h->dirty &= !h->spoiled;
         refuse(req, EINVAL, path, "%s", why);
         g_free(why);
         return;
@@ -291,6 +293,7 @@ static void truncate_staged(fuse_req_t req, struct handle *h, size_t len)
     struct mount *m = mount_of(req);
     if (len == 0 && !h->staging)
         h->fresh = true;
+    h->spoiled &= len > 0;
     int rc = stage(m, h);
     bool same = rc == 0 && len == staging_len(h->staging);
     if (rc == 0 && !same)
@@ -331,6 +334,17 @@ static bool appends_lines(struct mount *m, struct handle *h, const char *data, s
     return h->appending;
 }
 
+/* What can never be written is told at the first write, not at the close. Answers then. */
+static bool refused_at_once(fuse_req_t req, struct handle *h)
+{
+    struct mount *m = mount_of(req);
+    g_autofree char *path = path_of(m, h), *why = NULL;
+    int err = m->policy->may_write(m->policy->ctx, path, is_unmade(m, h), &why);
+    if (err != 0)
+        refuse(req, err, path, "%s", why);
+    return err != 0;
+}
+
 void write_data(fuse_req_t req, struct handle *h, const char *data, size_t len, off_t off)
 {
     struct mount *m = mount_of(req);
@@ -342,6 +356,10 @@ void write_data(fuse_req_t req, struct handle *h, const char *data, size_t len, 
         raw_write(req, h, data, len, off);
     else if (h->inode->format == FORMAT_OPAQUE)
         write_opaque(req, h, data, len, off);
+    else if (h->spoiled)
+        fuse_reply_err(req, EINVAL);
+    else if (!h->staging && refused_at_once(req, h))
+        return;
     else if (appends_lines(m, h, data, len))
         lines_append(req, h, data, len);
     else

@@ -423,6 +423,35 @@ static void test_protected(void **state)
     EXPECT_ALL(raw, true);
 }
 
+static void test_may_write(void **state)
+{
+    static const struct {
+        const char *path;
+        bool creates;
+        int err;
+    } table[] = {
+            {"/controller_epoch", false, EPERM},
+            {"/cluster/id", true, EPERM},
+            {"/controller", true, EPERM},
+            {"/brokers/ids/4", true, EPERM},
+            {"/brokers/ids/1", false, 0},
+            {T "full", false, 0},
+            {T "t", true, 0},
+            {T "a b", true, EINVAL},
+            {T "full/partitions/1/state", true, EPERM},
+            {T "full/partitions/0/state", false, 0},
+            {"/config/topics/a b", true, EINVAL},
+            {"/config/changes/config_change_", true, 0},
+            {"/notes/x", true, 0},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
+        char *why = NULL;
+        if (actions_may_write(table[i].path, table[i].creates, &why) != table[i].err || !why != (table[i].err == 0))
+            fail_msg("%s", table[i].path);
+        g_free(why);
+    }
+}
+
 static void test_configuration(void **state)
 {
     static const struct expectation table[] = {
@@ -572,6 +601,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(test_brokers_and_controller, setup, teardown),
             cmocka_unit_test_setup_teardown(test_command_kinds, setup, teardown),
             cmocka_unit_test_setup_teardown(test_protected, setup, teardown),
+            cmocka_unit_test(test_may_write),
             cmocka_unit_test_setup_teardown(test_configuration, setup, teardown),
             cmocka_unit_test_setup_teardown(test_renames, setup, teardown),
             cmocka_unit_test_setup_teardown(test_index, setup, teardown),
