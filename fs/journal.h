@@ -15,8 +15,8 @@ void journal_free(struct journal *j);
 /* Appends one line; control characters in the text are written as \xNN (a name cannot forge a line). No newline is
  * needed. */
 void journal_line(struct journal *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Up to `len` bytes from position `*pos` (0: the oldest line kept); advances `*pos`. Returns the count, 0 at the end.
- */
+/* Up to `len` bytes from position `*pos` (0: the start; what was dropped since is told); advances `*pos`. Returns the
+ * count, 0 at the end. A position is no byte count. With less than 32 bytes a `lost` line may be cut short. */
 size_t journal_read(struct journal *j, uint64_t *pos, char *buf, size_t len);
 /* Position after the newest line. */
 uint64_t journal_end(struct journal *j);

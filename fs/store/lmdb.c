@@ -40,11 +40,18 @@ static void on_bus_error(int sig)
     _exit(1);
 }
 
-static void catch_bus_errors(void)
+/* The signals that a file can raise; whoever has taken one for himself keeps it. */
+static void prepare_signals(void)
 {
-    struct sigaction now;
-    if (sigaction(SIGBUS, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-        sigaction(SIGBUS, &(struct sigaction){.sa_handler = on_bus_error}, NULL);
+    static const struct {
+        int sig;
+        void (*handler)(int sig);
+    } wanted[] = {{SIGBUS, on_bus_error}, {SIGXFSZ, SIG_IGN /* an error of the call will do */}};
+    for (size_t i = 0; i < G_N_ELEMENTS(wanted); i++) {
+        struct sigaction now;
+        if (sigaction(wanted[i].sig, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+            sigaction(wanted[i].sig, &(struct sigaction){.sa_handler = wanted[i].handler}, NULL);
+    }
 }
 
 static int error_of(int rc)
@@ -65,6 +72,7 @@ static int error_of(int rc)
         return -EPROTO;
     case EDQUOT:
     case EFBIG:
+    case MDB_TXN_FULL:
         return -ENOSPC;
     default:
         return rc > 0 ? -rc : -EIO;
@@ -285,7 +293,7 @@ static int new_backend(const char *dir, bool create, bool read_only, struct lmdb
     if (err < 0)
         return err;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, catch_bus_errors);
+    pthread_once(&once, prepare_signals);
     struct lmdb_backend *l = g_new0(struct lmdb_backend, 1);
     l->base.ops = &lmdb_ops;
     l->dir = d;
@@ -327,7 +335,7 @@ static int make_empty_tree(struct lmdb_backend *l)
 
 static int refuse(struct lmdb_backend *l, int err, char **ret_why)
 {
-    const char *what = err == -EUCLEAN  ? "damaged: the header record cannot be read"
+    const char *what = err == -EUCLEAN  ? "damaged: the meta record"
                        : err == -EPROTO ? "made by a newer version"
                                         : g_strerror(-err);
     if (!*ret_why)

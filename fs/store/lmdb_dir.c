@@ -79,14 +79,16 @@ static int refuse_busy(int lock_fd, const char *dir, char **ret_why)
     return -EBUSY;
 }
 
-/* Returns the descriptor that holds the lock, -1 if there can be none, or another -errno. */
-static int take_lock(int dir_fd, const char *dir, bool read_only, char **ret_why)
+/* `*ret_fd`: the descriptor that holds the lock, or -1 if there can be none. */
+static int take_lock(int dir_fd, const char *dir, bool read_only, int *ret_fd, char **ret_why)
 {
     int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EROFS && read_only) {
         fd = openat(dir_fd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT)
-            return -1;
+        if (fd < 0 && errno == ENOENT) {
+            *ret_fd = -1;
+            return 0;
+        }
     }
     if (fd < 0)
         return fail(-errno, dir, "lock cannot be opened", ret_why);
@@ -102,7 +104,8 @@ static int take_lock(int dir_fd, const char *dir, bool read_only, char **ret_why
     int len = g_snprintf(text, sizeof text, "%d\n", getpid());
     if (ftruncate(fd, 0) == 0)
         (void)!pwrite(fd, text, (size_t)len, 0);
-    return fd;
+    *ret_fd = fd;
+    return 0;
 }
 
 int lmdb_dir_open(const char *dir, bool create, bool read_only, struct lmdb_dir *ret, char **ret_why)
@@ -112,10 +115,8 @@ int lmdb_dir_open(const char *dir, bool create, bool read_only, struct lmdb_dir 
         return fd;
     int err = check_private(fd, dir, "the directory", S_IFDIR, ret_why);
     int lock_fd = -1;
-    if (err == 0) {
-        lock_fd = take_lock(fd, dir, read_only, ret_why);
-        err = lock_fd < -1 ? lock_fd : 0;
-    }
+    if (err == 0)
+        err = take_lock(fd, dir, read_only, &lock_fd, ret_why);
     if (err < 0) {
         close(fd);
         return err;

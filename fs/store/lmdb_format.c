@@ -217,12 +217,12 @@ static const uint8_t *find_value(struct walk *w, const uint8_t *node, const char
     if (!(load16(node + 4) & BIG_DATA))
         return inside;
     uint64_t number = load64(inside);
-    const uint8_t *page = w->map + number * w->page_size;
     *ret_fault = "refers to an impossible overflow page";
-    if (number < 2 || number > w->last_page || load64(page) != number || load16(page + 10) != OVERFLOW)
+    if (number < 2 || number > w->last_page)
         return NULL;
-    uint32_t n = load32(page + 12), needed = (HEADER - 1 + leaf_value_len(node)) / w->page_size + 1;
-    if (n < needed || !claim(w, number, n))
+    const uint8_t *page = w->map + number * w->page_size;
+    uint64_t n = load32(page + 12), needed = (HEADER - 1 + (uint64_t)leaf_value_len(node)) / w->page_size + 1;
+    if (load64(page) != number || load16(page + 10) != OVERFLOW || n < needed || !claim(w, number, n))
         return NULL;
     w->found.overflow_pages += n;
     *ret_fault = NULL;

@@ -56,7 +56,7 @@ void store_session_close(struct store *s, int64_t session, gen_t gen, void (*don
 /* Commits what is queued, stops the thread, closes the files. */
 void store_close(struct store *s);
 
-/* Bytes used and free for statfs, and the number of znodes (any thread). */
+/* Bytes for statfs. Any thread. */
 struct store_usage {
     uint64_t bytes_used, bytes_free, bytes_total;
 };

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* ZooKeeper's rules (PathUtils.validatePath): starts with `/`, no empty, `.` or `..` component, no NUL, no control
- * character U+0001-U+001F, U+007F-U+009F, valid UTF-8. */
+/* ZooKeeper's rules (PathUtils.validatePath): starts with `/`, no empty, `.` or `..` component, valid UTF-8 without
+ * U+0000-U+001F, U+007F-U+009F, the private use area, U+FFF0-U+FFFF, and whatever UTF-16 needs two units for. */
 bool path_valid(const char *path);
 /* The same for one component. */
 bool path_valid_name(const char *name);

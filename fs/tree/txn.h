@@ -12,7 +12,7 @@ enum op_type { OP_CREATE, OP_SET, OP_DELETE, OP_CHECK };
 
 enum {                     /* flags of OP_CREATE */
     CREATE_EPHEMERAL = 1,  /* owned by the transaction's session, or by `op->owner` if that is set */
-    CREATE_SEQUENTIAL = 2, /* ten digits, the parent's cversion, are appended to the path */
+    CREATE_SEQUENTIAL = 2, /* ten digits, the count of children ever created in the parent, are appended */
 };
 
 struct op {

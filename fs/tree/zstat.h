@@ -10,5 +10,5 @@ struct zstat {
     int64_t mtime;           /* ms since the epoch */
     int64_t ephemeral_owner; /* session, 0 for a persistent node */
     int32_t version;         /* data changes */
-    int32_t cversion;        /* child changes; also numbers sequential children, as ZooKeeper does */
+    int32_t cversion;        /* children created and deleted, ever: (cversion + numChildren) / 2 were created */
 };

@@ -305,7 +305,6 @@ static void test_file_size_limit(void **state)
     struct fixture f;
     struct rlimit old, limit;
     fixture_open_lmdb(&f, dir);
-    signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     limit = (struct rlimit){.rlim_cur = 5000000, .rlim_max = old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
