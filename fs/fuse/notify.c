@@ -131,15 +131,16 @@ void notify_attr_now(struct notifier *n, uint64_t ino)
 
 /* ---- delivering ---- */
 
-/* The path in the mount that leads to a directory's inode, as names are shown; NULL if it is not known any more. */
-static char *shown_path(struct mount *m, uint64_t dir)
+/* The path through the mount to a znode's inode, as names are shown; NULL if there is none. */
+static char *shown_path(struct mount *m, uint64_t ino)
 {
-    struct inode *i = inode_get(m->inodes, dir);
+    struct inode *i = inode_get(m->inodes, ino);
     if (!i || !i->node) {
         inode_unref(i);
         return NULL;
     }
     g_autofree char *path = znode_path(i->node);
+    bool data = i->type == INODE_DATA;
     inode_unref(i);
     g_auto(GStrv) names = g_strsplit(path, "/", -1);
     g_autoptr(GString) shown = g_string_new(m->config.mountpoint);
@@ -151,6 +152,8 @@ static char *shown_path(struct mount *m, uint64_t dir)
         if (*encoded)
             g_string_append_printf(shown, "/%s", encoded);
     }
+    if (data)
+        g_string_append(shown, "/" NAME_DATA);
     return g_string_free(g_steal_pointer(&shown), FALSE);
 }
 
@@ -159,10 +162,9 @@ static char *shown_path(struct mount *m, uint64_t dir)
 static void revive(struct notifier *n, GPtrArray *batch, guint index)
 {
     const struct notice *notice = g_ptr_array_index(batch, index);
-    g_autofree char *dir = shown_path(n->mount, notice->parent);
-    if (!dir)
+    g_autofree char *path = shown_path(n->mount, notice->ino);
+    if (!path)
         return;
-    g_autofree char *path = g_strdup_printf("%s/%s", dir, notice->name);
     fuse_lowlevel_notify_inval_entry(n->mount->session, notice->parent, notice->name, strlen(notice->name));
     pthread_mutex_lock(&n->lock);
     n->reviving = batch;
