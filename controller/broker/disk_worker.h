@@ -35,7 +35,7 @@ struct disk_job {
     int32_t broker_id;        /* META */
     char *cluster_id;         /* META; owned */
     unsigned checkpoints;     /* CHECKPOINT, CLOSE: bits of enum checkpoint */
-    GPtrArray *logs;          /* CHECKPOINT, CLOSE: char* "topic partition", sorted; owned */
+    GPtrArray *logs;          /* CHECKPOINT, CLOSE: char* "topic partition"; owned */
     struct disk_batch *batch; /* BATCH; owned */
     GPtrArray *names;         /* LOOK: char*; out: those that are gone; owned */
     bool all;                 /* LOOK: `names` are all there should be, not those that something happened to */

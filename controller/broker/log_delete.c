@@ -179,6 +179,21 @@ static int delete_checked(struct log_dir *d, const struct log_task *task, const 
     return r;
 }
 
+/* Neither a topic id nor a segment, but other things: somebody else's directory under a replica's name. */
+static bool is_foreign(int fd)
+{
+    bool any = false, data, empty = true;
+    DIR *dir;
+    struct dirent *e;
+
+    if (log_look_at_segments(fd, &any, &data) < 0 || any || !(dir = open_listing(fd)))
+        return false;
+    while (empty && (e = readdir(dir)))
+        empty = is_dot(e->d_name) || strcmp(e->d_name, "partition.metadata") == 0;
+    closedir(dir);
+    return !empty;
+}
+
 static int delete_directory(struct log_dir *d, const struct log_task *task, const char *name, int fd, int64_t now_ms,
         int64_t delay_ms, bool *ret_fatal)
 {
@@ -191,7 +206,8 @@ static int delete_directory(struct log_dir *d, const struct log_task *task, cons
         r = 0;
     if (r < 0)
         return r;
-    if (*id && *task->topic->id && strcmp(id, task->topic->id) != 0)
+    if ((*id && *task->topic->id && strcmp(id, task->topic->id) != 0) ||
+            (*id == '\0' && !task->future && is_foreign(fd)))
         return log_set_aside(d, name, task->topic->name, task->partition);
     r = check_tree(fd, 0);
     if (r < 0)

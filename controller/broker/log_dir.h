@@ -59,6 +59,8 @@ int log_dir_load(struct log_dir *d, int64_t due_ms, GArray *found,
 void found_logs_free(GArray *found);
 /* The topic id in a replica's directory, "" if it has none. -EINVAL: the file is no partition.metadata. */
 int log_read_topic_id(int fd, char ret[23]);
+/* What the segments in a replica's directory say: is there one, and does one have records? Set on success only. */
+int log_look_at_segments(int fd, bool *ret_any, bool *ret_data);
 
 /* ---- log_create.c ---- */
 /* DISK_CREATE of one task. */
@@ -85,7 +87,7 @@ enum checkpoint {
 };
 /* Reads the four files, or makes them empty. A bad one is told to `warn` and read as empty, as Kafka does. */
 int checkpoints_read(struct log_dir *d, void (*warn)(void *arg, const char *entry, const char *why), void *arg);
-/* Writes one, for the logs named in `logs` (char* "topic partition", sorted); replaces it atomically. */
+/* Writes one, for the logs named in `logs` (char* "topic partition"); replaces it atomically. */
 int checkpoint_write(struct log_dir *d, enum checkpoint which, const GPtrArray *logs);
 /* A log that is gone has no offsets any more. True if it had some. */
 bool checkpoints_forget(struct log_dir *d, const char *topic, int32_t partition);

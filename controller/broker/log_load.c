@@ -46,8 +46,7 @@ int log_read_topic_id(int fd, char ret[23])
     return r;
 }
 
-/* What the segments say: is there one, and does one have records? */
-static int look_at_segments(int fd, bool *ret_any, bool *ret_data)
+int log_look_at_segments(int fd, bool *ret_any, bool *ret_data)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -83,7 +82,7 @@ static int load_current(struct log_dir *d, const char *name, struct found_log *l
         r = log_read_topic_id(fd, log->topic_id);
     }
     if (r == 0 && *log->topic_id == '\0') {
-        r = look_at_segments(fd, &any, &data);
+        r = log_look_at_segments(fd, &any, &data);
         log->torn = r == 0 && (!any || (d->use_topic_ids && !data));
     }
     close(fd);

@@ -15,7 +15,7 @@ struct ask {
 /* What one place below brokers/B is: its kind, and, for those that ask for it, its content. */
 struct answer {
     enum state_kind kind;
-    GPtrArray *names; /* STATE_DIRECTORY: char*, with the kind of the entries; owned */
+    GPtrArray *names; /* STATE_DIRECTORY: char*, directories end with '/', the others are of `entry_kind`; owned */
     enum state_kind entry_kind;
     char *text; /* STATE_FILE, STATE_LINK; owned */
 };
@@ -174,15 +174,31 @@ static bool is_kind(const char *name)
     return false;
 }
 
-static void add_once(GPtrArray *names, char *name)
+/* "u/" (there is something below it) takes the place of "u". */
+static void add_once(GHashTable *names, char *name)
 {
-    for (guint i = 0; i < names->len; i++) {
-        if (strcmp(g_ptr_array_index(names, i), name) == 0) {
-            g_free(name);
-            return;
-        }
-    }
-    g_ptr_array_add(names, name);
+    size_t len = strlen(name);
+    bool below = len > 0 && name[len - 1] == '/';
+
+    if (below)
+        name[len - 1] = '\0';
+    if (below || !g_hash_table_contains(names, name))
+        g_hash_table_replace(names, name, GINT_TO_POINTER(below));
+    else
+        g_free(name);
+}
+
+static GPtrArray *to_names(GHashTable *set)
+{
+    GPtrArray *names = new_names();
+    GHashTableIter it;
+    gpointer name, below;
+
+    g_hash_table_iter_init(&it, set);
+    while (g_hash_table_iter_next(&it, &name, &below))
+        g_ptr_array_add(names, g_strconcat(name, below ? "/" : "", NULL));
+    g_ptr_array_sort(names, compare_names);
+    return names;
 }
 
 /* The next components below `prefix` among the entities ("u", "u/clients/c"); NULL: none is there. `*ret_leaf`:
@@ -190,8 +206,8 @@ static void add_once(GPtrArray *names, char *name)
 static GPtrArray *entities_below(struct config_manager *m, const char *kind, const char *prefix, bool *ret_leaf)
 {
     g_autoptr(GPtrArray) all = config_manager_entities(m, kind);
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     size_t len = strlen(prefix);
-    GPtrArray *names = new_names();
 
     *ret_leaf = false;
     for (guint i = 0; all && i < all->len; i++) {
@@ -201,12 +217,10 @@ static GPtrArray *entities_below(struct config_manager *m, const char *kind, con
         if (strncmp(entity, prefix, len) != 0 || (len > 0 && entity[len] != '/'))
             continue;
         const char *rest = entity + len + (len > 0);
-        add_once(names, g_strndup(rest, strcspn(rest, "/")));
+        size_t n = strcspn(rest, "/");
+        add_once(names, g_strndup(rest, n + (rest[n] == '/')));
     }
-    if (names->len > 0 || len == 0)
-        return names;
-    g_ptr_array_unref(names);
-    return NULL;
+    return g_hash_table_size(names) > 0 || len == 0 ? to_names(names) : NULL;
 }
 
 static char *config_text(struct config_manager *m, bool source, const char *kind, const char *entity)
@@ -341,8 +355,14 @@ static void list(const struct ask *ask, const struct answer *a)
     g_autofree struct state_entry *entries = g_new0(struct state_entry, a->names->len + 1);
     size_t n = 0;
 
-    for (guint i = 0; i < a->names->len; i++)
-        entries[n++] = (struct state_entry){.name = g_ptr_array_index(a->names, i), .kind = a->entry_kind};
+    for (guint i = 0; i < a->names->len; i++) {
+        char *name = g_ptr_array_index(a->names, i);
+        size_t len = strlen(name);
+        bool below = len > 0 && name[len - 1] == '/';
+        if (below)
+            name[len - 1] = '\0';
+        entries[n++] = (struct state_entry){.name = name, .kind = below ? STATE_DIRECTORY : a->entry_kind};
+    }
     if (ask->n == 1)
         entries[n++] = (struct state_entry){.name = "state", .kind = STATE_WRITABLE_FILE};
     state_answer_list(ask->q, entries, n);

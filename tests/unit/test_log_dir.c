@@ -326,6 +326,11 @@ static void keeps_another_topic(void **state)
     run("mkdir '%s/t-2'", f->path);
     assert_int_equal(delete (f, "t", 2, ID_A), 0); /* the directory has none */
     assert_false(exists(f, "t-2"));
+    run("mkdir '%s/t-3' && touch '%s/t-3/precious'", f->path, f->path); /* not Kafka's at all */
+    assert_int_equal(delete (f, "t", 3, ID_A), 0);
+    g_autofree char *stray = NULL;
+    assert_int_equal(count(f, "-stray", &stray), 2);
+    run("test -f '%s'/t-3.*-stray/precious", f->path);
 }
 
 static void depth_is_limited(void **state)
