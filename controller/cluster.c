@@ -10,12 +10,15 @@
 #include "controller/thread.h"
 
 struct cluster {
+    struct store *store;
+    struct mirror *mirror;
     struct settle *settle;
     struct journal *errors;
     struct controller_thread *controller;
     struct engine *engine;
     struct policy *policy;
-    pthread_mutex_t lock; /* protects the two flags */
+    bool has_dir, has_broker; /* a cluster directory; a broker that will start */
+    pthread_mutex_t lock;     /* protects the two flags below */
     pthread_cond_t changed;
     bool settled, stopping;
 };
@@ -71,12 +74,19 @@ static void take_dirs(struct taken *t, const struct broker_config *config)
         g_hash_table_replace(t->dirs, real_path(config->log_dirs->pdata[i]), g_strdup(config->file));
 }
 
+/* The reason alone, where the line names the file already. */
+static const char *without_file(const char *why, const char *file)
+{
+    size_t len = strlen(file);
+    return strncmp(why, file, len) == 0 && g_str_has_prefix(why + len, ": ") ? why + len + 2 : why;
+}
+
 static void add_failed(struct cluster *c, int32_t id, const char *file, const char *why)
 {
     if (id >= 0)
         engine_add_failed_broker(c->engine, id, file, why);
     else
-        journal_error(c->errors, EINVAL, file, "%s", why);
+        journal_error(c->errors, EINVAL, file, "%s", without_file(why, file));
 }
 
 static void add_broker(struct cluster *c, struct taken *t, struct broker_config *config)
@@ -89,11 +99,11 @@ static void add_broker(struct cluster *c, struct taken *t, struct broker_config 
         return;
     }
     g_autofree char *file = g_strdup(config->file), *why = NULL;
-    int32_t id = config->broker_id;
     take_dirs(t, config);
     int rc = engine_add_broker(c->engine, config, &why);
+    c->has_broker |= rc == 0;
     if (rc != 0)
-        journal_error(c->errors, -rc, file, "broker %" PRId32 ": %s", id, why);
+        journal_error(c->errors, -rc, file, "%s", without_file(why, file));
 }
 
 /* `required`: named on the command line, so a fault ends the start. */
@@ -160,8 +170,11 @@ static struct cluster *new_cluster(const struct cluster_config *config)
     struct cluster *c = g_new0(struct cluster, 1);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
+    c->store = config->store;
+    c->mirror = config->mirror;
     c->settle = config->settle;
     c->errors = config->errors;
+    c->has_dir = config->cluster_dir != NULL;
     c->controller = controller_thread_new(&(struct controller_thread_config){
             .store = config->store,
             .mirror = config->mirror,
@@ -247,10 +260,34 @@ static bool wait_settled(struct cluster *c, struct settle_waiter *waiter)
     return true;
 }
 
+static void ids_made(struct txn *txn, void *arg)
+{
+    struct cluster *c = arg;
+    settle_release(c->settle, txn->gen);
+    txn_free(txn);
+}
+
+/* A new cluster without a broker file is started by `touch brokers/ids/B`, so that directory is there. */
+static void make_ids(struct cluster *c, gen_t gen)
+{
+    if (!c->has_dir || c->has_broker || mirror_exists(c->mirror, "/brokers/ids"))
+        return;
+    struct txn *txn = txn_new(TXN_INTERNAL);
+    if (!mirror_exists(c->mirror, "/brokers"))
+        txn_create(txn, "/brokers", NULL, 0);
+    txn_create(txn, "/brokers/ids", NULL, 0);
+    txn->gen = gen;
+    txn->done = ids_made;
+    txn->arg = c;
+    settle_hold(c->settle, gen);
+    store_submit(c->store, txn);
+}
+
 void cluster_start(struct cluster *c)
 {
     controller_thread_start(c->controller);
     gen_t gen = settle_hold_now(c->settle);
+    make_ids(c, gen);
     engine_start(c->engine, gen);
     settle_release(c->settle, gen);
     struct settle_waiter *waiter = settle_wait(c->settle, settle_begin(c->settle), on_settled, c);
