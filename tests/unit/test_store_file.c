@@ -1,4 +1,4 @@
-/* The embedded file: who may open it, what is found of damage, full disks, kill -9. */
+/* The embedded file: who may open it, what is found of damage, full disks. */
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -492,91 +492,6 @@ static void test_newer_layout(void **state)
     fixture_remove(dir);
 }
 
-/* ---- kill -9 ---- */
-
-/* Makes two nodes and rewrites a counter in each transaction, and says so on the pipe when it is acknowledged. */
-static void writer(const char *dir, int fd)
-{
-    struct fixture f;
-    fixture_open_lmdb(&f, dir);
-    struct bytes *data = NULL;
-    int n = mirror_get(f.mirror, "/counter", &data, NULL) == ZOK ? atoi(data->data) : 0;
-    if (n == 0)
-        assert_int_equal(fixture_create(&f, "/counter", "0"), ZOK);
-    for (;;) {
-        n++;
-        char text[32], a[32], b[32];
-        snprintf(text, sizeof text, "%d", n);
-        snprintf(a, sizeof a, "/a%d", n);
-        snprintf(b, sizeof b, "/b%d", n);
-        struct txn *txn = txn_new(TXN_CLIENT);
-        txn_create(txn, a, NULL, 0);
-        txn_set(txn, "/counter", bytes_from_string(text), -1);
-        txn_create(txn, b, NULL, 0);
-        if (fixture_run(&f, txn) != ZOK || write(fd, &n, sizeof n) != sizeof n)
-            _exit(1);
-    }
-}
-
-/* Every acknowledged number, and no half: NULL or what is wrong. */
-static char *audit(const char *dir, int acknowledged)
-{
-    struct fixture f;
-    fixture_open_lmdb(&f, dir);
-    struct bytes *data = NULL;
-    char *fault = NULL;
-    int n = mirror_get(f.mirror, "/counter", &data, NULL) == ZOK ? atoi(data->data) : 0;
-    if (n < acknowledged)
-        fault = g_strdup_printf("lost: %d acknowledged, %d there", acknowledged, n);
-    for (int i = 1; i <= n + 1 && !fault; i++) {
-        g_autofree char *a = g_strdup_printf("/a%d", i), *b = g_strdup_printf("/b%d", i);
-        bool has_a = mirror_exists(f.mirror, a), has_b = mirror_exists(f.mirror, b);
-        if (has_a != (i <= n) || has_b != has_a)
-            fault = g_strdup_printf("half of %d: %d %d", i, has_a, has_b);
-    }
-    bytes_unref(data);
-    fixture_close(&f);
-    return fault;
-}
-
-static void test_kill_loop(void **state)
-{
-    char *dir = fixture_dir();
-    int acknowledged = 0, rounds = getenv("KILLS") ? atoi(getenv("KILLS")) : 30;
-    for (int round = 0; round < rounds; round++) {
-        int fds[2], n;
-        assert_int_equal(pipe(fds), 0);
-        pid_t pid = in_child(writer, dir, fds[1]);
-        close(fds[1]);
-        int until = g_random_int_range(0, 60);
-        while (until-- > 0 && read(fds[0], &n, sizeof n) == sizeof n)
-            acknowledged = n;
-        kill(pid, SIGKILL);
-        assert_true(WIFSIGNALED(wait_for(pid)));
-        while (read(fds[0], &n, sizeof n) == sizeof n)
-            acknowledged = n;
-        close(fds[0]);
-        g_autofree char *fault = audit(dir, acknowledged);
-        if (fault)
-            fail_msg("round %d: %s", round, fault);
-    }
-    print_message("%d transactions acknowledged in %d rounds\n", acknowledged, rounds);
-    assert_true(acknowledged > 0);
-    g_autofree char *forged = audit(dir, acknowledged + 100000); /* the audit can fail */
-    assert_non_null(forged);
-    struct fixture f;
-    fixture_open_lmdb(&f, dir);
-    assert_int_equal(fixture_create(&f, "/a1000000", NULL), ZOK);
-    struct txn *txn = txn_new(TXN_CLIENT);
-    g_autofree char *b = g_strdup_printf("/b%d", acknowledged);
-    txn_delete(txn, b, -1);
-    assert_int_equal(fixture_run(&f, txn), ZOK);
-    fixture_close(&f);
-    g_autofree char *half = audit(dir, acknowledged);
-    assert_non_null(half);
-    fixture_remove(dir);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,7 +508,6 @@ int main(void)
             cmocka_unit_test(test_truncated),
             cmocka_unit_test(test_flipped_bits),
             cmocka_unit_test(test_newer_layout),
-            cmocka_unit_test(test_kill_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
