@@ -95,6 +95,8 @@ struct incarnation {
     struct inc_dir *dirs;
     char **paths; /* of dirs, for the core */
     int64_t session, epoch;
+    struct broker_endpoint *endpoints; /* as registered */
+    size_t n_endpoints;
     struct broker_env env;
     GQueue early;        /* struct engine_msg: for a core that is about to be made; their generations are held */
     struct broker *core; /* NULL before registration */
@@ -220,7 +222,12 @@ void startup_free_groups(struct engine *e);
 struct txn *registration_roots(struct engine *e);
 /* Reads the cluster id; NULL: none. */
 char *registration_cluster_id(struct engine *e);
-struct bytes *registration_encode(const struct broker_config *config);
+struct bytes *registration_encode(
+        const struct broker_config *config, struct broker_endpoint *endpoints, size_t n_endpoints);
+/* IBP < 3.0: a block of producer ids for a broker that starts. */
+void registration_take_producer_ids(struct incarnation *inc, gen_t gen);
+/* Registers the listeners in force, if they are others than those registered. */
+void registration_update_listeners(struct incarnation *inc, gen_t gen);
 /* Another broker that is registered at one of these endpoints: its id, or -1. */
 int32_t registration_find_clash(struct engine *e, int32_t id, const struct broker_config *config);
 /* Do two configurations share an endpoint? */

@@ -319,13 +319,15 @@ static void config_unclean_enabled(void *ctx, const char *topic)
     controller_thread_unclean_enabled(inc->engine->config.controller, topic, inc->engine->gen);
 }
 
-/* The delay of deletions is the broker's default in force (LogManager.deleteLogs). */
+/* What the engine takes from the configuration in force: listeners, and the delay of deletions (LogManager.deleteLogs).
+ */
 static void config_broker_changed(void *ctx)
 {
     struct incarnation *inc = ctx;
     g_autofree char *text = config_manager_broker_value(inc->configs, "log.segment.delete.delay.ms");
     gint64 delay;
 
+    registration_update_listeners(inc, inc->engine->gen);
     if (!text || !g_ascii_string_to_signed(text, 10, 0, INT64_MAX, &delay, NULL))
         return;
     for (size_t i = 0; i < inc->n_dirs; i++)

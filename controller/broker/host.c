@@ -1,5 +1,6 @@
 /* A broker of this daemon, and its lives. */
 #include "controller/broker/engine_internal.h"
+#include "controller/broker/listeners.h"
 #include <errno.h>
 #include <string.h>
 
@@ -158,6 +159,7 @@ static void inc_free(struct incarnation *inc)
     g_free(inc->dirs);
     g_free(inc->paths);
     g_hash_table_unref(inc->holds);
+    listeners_free(inc->endpoints, inc->n_endpoints);
     g_free(inc->refused_why);
     g_free(inc);
 }
@@ -222,6 +224,8 @@ void inc_registered(struct incarnation *inc, gen_t gen)
 {
     int64_t now = engine_now_ms();
 
+    inc->endpoints = listeners_copy(inc->config->endpoints, inc->config->n_endpoints);
+    inc->n_endpoints = inc->config->n_endpoints;
     inc->configs = inc_new_configs(inc);
     inc->core = broker_new(inc->host->id, inc->epoch, inc->config, inc->paths, inc->n_dirs, &inc->env);
     config_manager_startup(inc->configs);
@@ -239,6 +243,8 @@ void inc_registered(struct incarnation *inc, gen_t gen)
         inc->loading++;
         inc_submit_job(inc, (int)i, disk_job_new(JOB_LOAD), gen);
     }
+    if (!broker_config_ibp_at_least(inc->config, 3, 0, 0))
+        registration_take_producer_ids(inc, gen);
     inc->high_watermark_ms = now + HIGH_WATERMARK_PERIOD_MS;
     inc->recovery_point_ms = now + RECOVERY_POINT_FIRST_MS;
 }

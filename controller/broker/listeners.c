@@ -1,6 +1,7 @@
 #include "controller/broker/listeners.h"
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const default_protocol_map =
         "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL";
@@ -86,6 +87,18 @@ static bool split_endpoint(const char *text, char **ret_name, char **ret_host, i
     return true;
 }
 
+struct broker_endpoint *listeners_copy(const struct broker_endpoint *endpoints, size_t n)
+{
+    struct broker_endpoint *copy = g_new0(struct broker_endpoint, n);
+
+    for (size_t i = 0; i < n; i++)
+        copy[i] = (struct broker_endpoint){.listener = g_strdup(endpoints[i].listener),
+                .host = g_strdup(endpoints[i].host),
+                .security_protocol = g_strdup(endpoints[i].security_protocol),
+                .port = endpoints[i].port};
+    return copy;
+}
+
 void listeners_free(struct broker_endpoint *endpoints, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -165,6 +178,34 @@ int listeners_parse(const char *list, const char *protocol_map, const char *defa
     if (r < 0) {
         listeners_free(endpoints, n);
         return r;
+    }
+    *ret = endpoints;
+    *ret_n = n;
+    return 0;
+}
+
+int listeners_advertised(const char *advertised, const char *listeners, const char *protocol_map,
+        struct broker_endpoint **ret, size_t *ret_n, char **ret_why)
+{
+    bool own = advertised && *advertised;
+    const char *list = own ? advertised : listeners && *listeners ? listeners : "PLAINTEXT://:9092";
+    char host[256] = "localhost";
+    struct broker_endpoint *endpoints;
+    size_t n;
+
+    (void)gethostname(host, sizeof host - 1);
+    int r = listeners_parse(list, protocol_map && *protocol_map ? protocol_map : NULL, host, &endpoints, &n, ret_why);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(endpoints[i].host, "0.0.0.0") != 0)
+            continue;
+        if (own) {
+            listeners_free(endpoints, n);
+            return refuse(ret_why, g_strdup("0.0.0.0 cannot be advertised"));
+        }
+        g_free(endpoints[i].host);
+        endpoints[i].host = g_strdup(host);
     }
     *ret = endpoints;
     *ret_n = n;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PROPERTIES_MAX_SIZE (1 << 20)
 
@@ -89,27 +88,12 @@ static void get_log_dirs(struct parse *p)
 static void get_listeners(struct parse *p)
 {
     const char *advertised = broker_config_value(p->c, "advertised.listeners");
-    const char *listeners = broker_config_value(p->c, "listeners");
-    const char *key = advertised ? "advertised.listeners" : "listeners";
-    const char *text = advertised ? advertised : listeners ? listeners : "PLAINTEXT://:9092";
-    char host[256] = "localhost";
     g_autofree char *why = NULL;
 
-    (void)gethostname(host, sizeof host - 1);
-    if (listeners_parse(text, broker_config_value(p->c, "listener.security.protocol.map"), host, &p->c->endpoints,
-                &p->c->n_endpoints, &why) < 0) {
-        refuse(p, key, "%s", why);
-        return;
-    }
-    for (size_t i = 0; i < p->c->n_endpoints; i++) {
-        struct broker_endpoint *e = &p->c->endpoints[i];
-        if (strcmp(e->host, "0.0.0.0") != 0)
-            continue;
-        if (advertised)
-            refuse(p, key, "0.0.0.0 cannot be advertised");
-        g_free(e->host); /* what listens everywhere is advertised under the host's name */
-        e->host = g_strdup(host);
-    }
+    if (listeners_advertised(advertised, broker_config_value(p->c, "listeners"),
+                broker_config_value(p->c, "listener.security.protocol.map"), &p->c->endpoints, &p->c->n_endpoints,
+                &why) < 0)
+        refuse(p, advertised && *advertised ? "advertised.listeners" : "listeners", "%s", why);
 }
 
 /* "2.6", "2.6-IV0", "0.10.2-IV0": see properties.h for how a release before 1.0 is kept. */

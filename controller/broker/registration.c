@@ -1,6 +1,8 @@
 /* What a broker writes to the tree when it starts (KafkaZkClient.createTopLevelPaths, registerBroker). */
 #include "controller/broker/engine_internal.h"
+#include "controller/broker/listeners.h"
 #include "controller/json/codec.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -63,10 +65,11 @@ char *registration_cluster_id(struct engine *e)
     return id;
 }
 
-struct bytes *registration_encode(const struct broker_config *config)
+struct bytes *registration_encode(
+        const struct broker_config *config, struct broker_endpoint *endpoints, size_t n_endpoints)
 {
-    struct broker_registration r = {.endpoints = config->endpoints,
-            .n_endpoints = config->n_endpoints,
+    struct broker_registration r = {.endpoints = endpoints,
+            .n_endpoints = n_endpoints,
             .rack = config->rack,
             .jmx_port = -1,
             .timestamp_ms = g_get_real_time() / 1000};
@@ -113,4 +116,83 @@ int32_t registration_find_clash(struct engine *e, int32_t id, const struct broke
 bool registration_clash(const struct broker_config *a, const struct broker_config *b)
 {
     return endpoints_clash(a->endpoints, a->n_endpoints, b->endpoints, b->n_endpoints);
+}
+
+/* ---- producer ids ---- */
+
+#define PRODUCER_ID_BLOCK 1000
+
+static void producer_ids_done(struct engine *e, struct engine_msg *m)
+{
+    e->txns--;
+    if (m->txn->rc == ZBADVERSION && !m->inc->dead)
+        registration_take_producer_ids(m->inc, m->item.gen); /* another broker was faster */
+}
+
+/* ProducerIdManager.zk: before inter.broker.protocol.version 3.0-IV0 a broker takes a block of ids when it starts. */
+void registration_take_producer_ids(struct incarnation *inc, gen_t gen)
+{
+    static const char path[] = "/latest_producer_id_block";
+    struct bytes *data = NULL;
+    struct zstat stat;
+    int64_t start, end;
+
+    if (mirror_get(inc->engine->config.mirror, path, &data, &stat) != ZOK)
+        return;
+    start = data && producer_id_block_decode(data, &start, &end, NULL) && end < INT64_MAX - PRODUCER_ID_BLOCK ? end + 1
+                                                                                                              : 0;
+    bytes_unref(data);
+    struct txn *txn = txn_new(TXN_INTERNAL);
+    struct engine_msg *m = engine_msg_new(producer_ids_done);
+    txn_set(txn, path, producer_id_block_encode(inc->host->id, start, start + PRODUCER_ID_BLOCK - 1), stat.version);
+    m->inc = inc;
+    engine_submit(inc->engine, txn, inc->session, gen, m);
+}
+
+/* ---- listeners that change while the broker runs ---- */
+
+static bool same_endpoints(const struct broker_endpoint *a, size_t n_a, const struct broker_endpoint *b, size_t n_b)
+{
+    for (size_t i = 0; i < n_a && n_a == n_b; i++)
+        if (strcmp(a[i].listener, b[i].listener) != 0 || strcmp(a[i].host, b[i].host) != 0 || a[i].port != b[i].port ||
+                strcmp(a[i].security_protocol, b[i].security_protocol) != 0)
+            return false;
+    return n_a == n_b;
+}
+
+static void update_done(struct engine *e, struct engine_msg *m)
+{
+    e->txns--;
+    if (m->txn->rc != ZOK)
+        journal_error(e->config.errors, zerr_errno(m->txn->rc), m->txn->ops[0].path,
+                "the new listeners could not be registered: %s", zerr_name(m->txn->rc));
+}
+
+/* DynamicListenerConfig, KafkaZkClient.updateBrokerInfo: the same node, and so the same epoch. */
+void registration_update_listeners(struct incarnation *inc, gen_t gen)
+{
+    g_autofree char *map = config_manager_broker_value(inc->configs, "listener.security.protocol.map");
+    g_autofree char *advertised = config_manager_broker_value(inc->configs, "advertised.listeners");
+    g_autofree char *list = config_manager_broker_value(inc->configs, "listeners");
+    g_autofree char *path = g_strdup_printf("/brokers/ids/%d", inc->host->id);
+    g_autofree char *why = NULL;
+    struct broker_endpoint *endpoints;
+    size_t n;
+
+    if (listeners_advertised(advertised, list, map, &endpoints, &n, &why) < 0) {
+        journal_error(inc->engine->config.errors, EINVAL, path, "listeners not changed: %s", why);
+        return;
+    }
+    if (same_endpoints(endpoints, n, inc->endpoints, inc->n_endpoints)) {
+        listeners_free(endpoints, n);
+        return;
+    }
+    listeners_free(inc->endpoints, inc->n_endpoints);
+    inc->endpoints = endpoints;
+    inc->n_endpoints = n;
+    struct txn *txn = txn_new(TXN_INTERNAL);
+    struct engine_msg *m = engine_msg_new(update_done);
+    txn_set(txn, path, registration_encode(inc->config, endpoints, n), -1);
+    m->inc = inc;
+    engine_submit(inc->engine, txn, inc->session, gen, m);
 }

@@ -379,7 +379,7 @@ static void register_stage(struct start_group *g)
             inc->session = store_session_open(g->engine->config.store);
         size_t op = txn_create(txn, path, NULL, CREATE_EPHEMERAL);
         txn->ops[op].owner = inc->session;
-        txn_set(txn, path, registration_encode(inc->config), 0);
+        txn_set(txn, path, registration_encode(inc->config, inc->config->endpoints, inc->config->n_endpoints), 0);
     }
     engine_submit(g->engine, txn, 0, g->gen, group_msg(g, register_done));
 }

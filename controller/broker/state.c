@@ -254,6 +254,21 @@ static bool answer_config(const struct incarnation *inc, bool source, char **pat
     return below ? directory(a, below, STATE_FILE) : n > 1 && file(a, config_text(m, source, path[0], entity));
 }
 
+/* Two lists in one, sorted and without repetition; both are taken over, NULL is empty. */
+static GPtrArray *both(GPtrArray *a, GPtrArray *b)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GPtrArray *lists[] = {a, b};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        for (guint k = 0; lists[i] && k < lists[i]->len; k++)
+            add_once(names, g_strdup(g_ptr_array_index(lists[i], k)));
+        if (lists[i])
+            g_ptr_array_unref(lists[i]);
+    }
+    return to_names(names);
+}
+
 static bool answer_quotas(const struct incarnation *inc, char **path, guint n, struct answer *a)
 {
     struct config_manager *m = inc ? inc->configs : NULL;
@@ -263,8 +278,11 @@ static bool answer_quotas(const struct incarnation *inc, char **path, guint n, s
         return directory(a, m ? entities_below(m, "users", "", &leaf) : NULL, STATE_DIRECTORY);
     if (!m)
         return false;
-    if (n == 1)
-        return directory(a, entities_below(m, "clients", "", &leaf), STATE_FILE);
+    if (n == 1) {
+        g_autofree char *pairs = g_strdup_printf("%s/clients", path[0]);
+        return directory(
+                a, both(entities_below(m, "users", pairs, &leaf), entities_below(m, "clients", "", &leaf)), STATE_FILE);
+    }
     return n == 2 && file(a, config_manager_quota(m, path[0], path[1]));
 }
 

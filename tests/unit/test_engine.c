@@ -797,6 +797,61 @@ static void a_silent_disk_is_not_waited_for(void **state)
     destroy(f);
 }
 
+static char *data_of(struct fixture *f, const char *path, struct zstat *stat)
+{
+    struct bytes *data = NULL;
+
+    assert_int_equal(mirror_get(f->mirror, path, &data, stat), ZOK);
+    char *text = g_strdup(data ? data->data : "");
+    bytes_unref(data);
+    return text;
+}
+
+static void listeners_change(void **state)
+{
+    struct fixture *f = cluster(2);
+    struct zstat before, after;
+
+    g_free(data_of(f, "/brokers/ids/2", &before));
+    create(f, "/config/brokers/2", "{\"version\":1,\"config\":{\"advertised.listeners\":\"PLAINTEXT://elsewhere:7\"}}");
+    create(f, "/config/changes/config_change_0000000000", "{\"version\":2,\"entity_path\":\"brokers/2\"}");
+    settle(f);
+    g_autofree char *text = data_of(f, "/brokers/ids/2", &after);
+    assert_true(strstr(text, "PLAINTEXT://elsewhere:7") != NULL);
+    assert_int_equal(after.czxid, before.czxid); /* the same life */
+    assert_int_equal(after.version, before.version + 1);
+    g_autofree char *other = data_of(f, "/brokers/ids/1", &after);
+    assert_int_equal(after.version, 1);
+    destroy(f);
+}
+
+static void the_old_protocol(void **state)
+{
+    struct fixture *f = make();
+    struct zstat stat;
+
+    for (int id = 1; id <= 3; id++)
+        write_file(f, id, "inter.broker.protocol.version=2.6\n");
+    add_brokers(f, 3);
+    start(f);
+    settle(f);
+    g_autofree char *registration = data_of(f, "/brokers/ids/1", &stat);
+    assert_true(strstr(registration, "\"version\":4") != NULL);
+    g_autofree char *block = data_of(f, "/latest_producer_id_block", &stat);
+    assert_true(strstr(block, "\"block_start\":\"2000\"") && strstr(block, "\"block_end\":\"2999\""));
+    topic(f, "t", "{\"0\":[2,1]}");
+    settle(f);
+    assert_false(on_disk(f, "2/t-0/partition.metadata")); /* no topic ids */
+    assert_true(on_disk(f, "2/t-0/00000000000000000000.log"));
+    assert_int_equal(kill_broker(f, 1), 0);
+    assert_int_equal(start_broker(f, 1), 0);
+    settle(f);
+    assert_int_equal(in_sync(f, "t", 0), 2); /* written by the leader itself */
+    g_autoptr(GPtrArray) left = mirror_children(f->mirror, "/isr_change_notification");
+    assert_int_equal(left->len, 0);
+    destroy(f);
+}
+
 static void views(void **state)
 {
     struct fixture *f = cluster(2);
@@ -847,6 +902,8 @@ int main(void)
             cmocka_unit_test(a_log_dir_fails),
             cmocka_unit_test(removed_by_hand),
             cmocka_unit_test(a_silent_disk_is_not_waited_for),
+            cmocka_unit_test(listeners_change),
+            cmocka_unit_test(the_old_protocol),
             cmocka_unit_test(views),
     };
 
