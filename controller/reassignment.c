@@ -98,18 +98,33 @@ static void add_dropped(const struct request *r, GArray *dropped)
     }
 }
 
-/* Partitions that were led by a replica that is dropped. */
-static void replace_dropped_leaders(struct controller *c, GPtrArray *partitions)
+/* Partitions whose leader is among those that are dropped. */
+static GPtrArray *led_by_dropped(GPtrArray *partitions)
 {
-    g_autoptr(GPtrArray) leaderless = g_ptr_array_new();
+    GPtrArray *led = g_ptr_array_new();
     for (guint i = 0; i < partitions->len; i++) {
         struct partition *p = partitions->pdata[i];
-        if (p->has_leadership && !broker_ids_contain(p->replicas, p->leadership.leader)) {
-            g_ptr_array_add(leaderless, p);
+        if (p->has_leadership && p->leadership.leader != LEADER_NONE &&
+                !broker_ids_contain(p->replicas, p->leadership.leader)) {
+            g_ptr_array_add(led, p);
         }
     }
-    partitions_change_state(c, leaderless, PARTITION_OFFLINE);
-    g_autoptr(GPtrArray) elected = partitions_elect(c, leaderless, ELECT_OFFLINE);
+    return led;
+}
+
+static void to_new(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) adding = replicas_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        for (uint32_t r = 0; r < p->adding->n; r++) {
+            /* When resumed they have a state already. */
+            if (replica_get_state(p, p->adding->id[r]) == REPLICA_NON_EXISTENT) {
+                replicas_add(adding, p, p->adding->id[r]);
+            }
+        }
+    }
+    replicas_change_state(c, adding, REPLICA_NEW);
 }
 
 /* Writes the new assignments. Those that are in the tree then are in `taken`; the others wait for a retry. */
@@ -142,9 +157,12 @@ static void update_assignments(struct controller *c, GPtrArray *partitions, GPtr
     for (guint i = 0; i < to_save->len; i++) {
         ((struct partition *)to_save->pdata[i])->topic->unsaved = false;
     }
+    g_autoptr(GPtrArray) led = led_by_dropped(taken);
     replicas_change_state(c, dropped, REPLICA_OFFLINE); /* U3: what the old list had and the new one has not */
     delete_replicas(c, dropped);
-    replace_dropped_leaders(c, taken);
+    partitions_change_state(c, led, PARTITION_OFFLINE);
+    to_new(c, led);
+    g_autoptr(GPtrArray) elected = partitions_elect(c, led, ELECT_OFFLINE);
 }
 
 /* ---- is it complete? ---- */
@@ -169,21 +187,6 @@ static bool is_complete(struct controller *c, struct partition *p)
 }
 
 /* ---- step A ---- */
-
-static void to_new(struct controller *c, GPtrArray *partitions)
-{
-    g_autoptr(GArray) adding = replicas_new();
-    for (guint i = 0; i < partitions->len; i++) {
-        struct partition *p = partitions->pdata[i];
-        for (uint32_t r = 0; r < p->adding->n; r++) {
-            /* When resumed they have a state already. */
-            if (replica_get_state(p, p->adding->id[r]) == REPLICA_NON_EXISTENT) {
-                replicas_add(adding, p, p->adding->id[r]);
-            }
-        }
-    }
-    replicas_change_state(c, adding, REPLICA_NEW);
-}
 
 static void start_adding(struct controller *c, GPtrArray *partitions)
 {
