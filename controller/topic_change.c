@@ -5,6 +5,7 @@
 #include "fs/tree/path.h"
 
 #define SAVE_ATTEMPTS 16
+#define MISSING_SHOWN 10
 
 static bool wants_topic_id(const struct controller *c)
 {
@@ -231,10 +232,45 @@ void topics_save_all(struct controller *c)
 
 /* ---- creation ---- */
 
+static void note_missing(const struct controller *c, const struct partition *p, GArray *missing)
+{
+    for (uint32_t i = 0; i < p->replicas->n; i++) {
+        int32_t id = p->replicas->id[i];
+        bool noted = context_broker(&c->ctx, id);
+        for (guint k = 0; !noted && k < missing->len; k++) {
+            noted = g_array_index(missing, int32_t, k) == id;
+        }
+        if (!noted && missing->len < MISSING_SHOWN) {
+            g_array_append_val(missing, id);
+        }
+    }
+}
+
+/* An assignment to brokers that are not there (yet) is taken as it is, and said: a line a topic. The partitions of one
+ * topic stand together. */
+static void say_missing_brokers(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) missing = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    for (guint i = 0; i < partitions->len; i++) {
+        const struct partition *p = partitions->pdata[i];
+        const struct partition *next = i + 1 < partitions->len ? partitions->pdata[i + 1] : NULL;
+        note_missing(c, p, missing);
+        if (missing->len > 0 && (!next || next->topic != p->topic)) {
+            struct broker_ids *ids = broker_ids_new((const int32_t *)missing->data, missing->len);
+            g_autofree char *text = broker_ids_text(ids), *path = topic_path(p->topic->ref->name);
+            complain(c, 0, path, "it has replicas on brokers that are not running: %s%s", text,
+                    missing->len == MISSING_SHOWN ? "..." : "");
+            broker_ids_unref(ids);
+            g_array_set_size(missing, 0);
+        }
+    }
+}
+
 /* KafkaController.onNewPartitionCreation */
 static void create_partitions(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GArray) replicas = replicas_new();
+    say_missing_brokers(c, partitions);
     for (guint i = 0; i < partitions->len; i++) {
         struct partition *p = partitions->pdata[i];
         replicas_add_all(replicas, p, p->replicas);
