@@ -107,7 +107,7 @@ static int check_record(void *arg, const struct record_view *view)
     if (view->parent_id == 0)
         c->root_found = true;
     else if (!parent)
-        report(c, view, "has no parent (id %" PRIu64 "): the parent's record is missing or damaged", view->parent_id);
+        report(c, view, "has no parent: its record is missing or damaged");
     else if (parent->ephemeral)
         report(c, view, "is the child of an ephemeral node");
     check_stat(c, view);

@@ -1,6 +1,7 @@
 #include "fs/store/load.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include "fs/tree/path.h"
 #include "fs/tree/text.h"
@@ -47,6 +48,9 @@ char *load_describe(const struct record_view *view, const char *parent)
     if (view->name && (parent || view->parent_id == 0)) {
         g_autofree char *path = view->parent_id == 0 ? g_strdup("/") : path_join(parent, view->name);
         text_append_printable(out, path, strlen(path));
+    } else if (view->name) {
+        g_string_append_printf(out, "(node %" PRIu64 ")/", view->parent_id);
+        text_append_printable(out, view->name, strlen(view->name));
     } else if (view->key_len > 0) {
         g_string_append(out, "key ");
         for (size_t i = 0; i < view->key_len; i++)

@@ -7,5 +7,6 @@
 int load_tree(struct backend *b,
         void (*visit)(void *arg, const char *path, struct bytes *data, const struct zstat *stat), void *arg,
         char **ret_why);
-/* A record's path as far as it is known, or its key in hex: for messages. Newly allocated. `parent` may be NULL. */
+/* For messages: a record's path as far as it is known, or its key in hex. Newly allocated. `parent` is its parent's
+ * path, or NULL. */
 char *load_describe(const struct record_view *view, const char *parent);

@@ -243,7 +243,7 @@ static void test_damaged_record(void **state)
     struct text t = run(store_check, dir);
     assert_true(t.rc > 0);
     assert_non_null(strstr(t.text, "/top/child: record damaged (checksum)\n"));
-    assert_non_null(strstr(t.text, ": has no parent (id 3)"));
+    assert_non_null(strstr(t.text, "(node 3)/leaf: has no parent"));
     clear(&t);
     t = run(store_dump, dir);
     assert_int_equal(t.rc, -EUCLEAN);
