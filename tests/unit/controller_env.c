@@ -79,6 +79,18 @@ static void crash(struct world *w)
     w->running->candidate = NULL; /* whoever runs it frees it */
 }
 
+/* Every write but those of an election begins with the check of /controller_epoch (KAFKA-6082). */
+static void check_fence(const struct txn *txn)
+{
+    if (txn->ops[0].type == OP_CHECK) {
+        g_assert_cmpstr(txn->ops[0].path, ==, "/controller_epoch");
+        return;
+    }
+    for (size_t i = 0; i < txn->n_ops; i++) {
+        g_assert_true(g_str_has_prefix(txn->ops[i].path, "/controller"));
+    }
+}
+
 static void env_run(void *ctx, struct txn **txns, size_t n)
 {
     struct world *w = world_of(ctx);
@@ -88,6 +100,7 @@ static void env_run(void *ctx, struct txn **txns, size_t n)
     }
     for (size_t i = 0; i < n; i++) {
         bool strike = strikes(w);
+        check_fence(txns[i]);
         if (is_dead(w)) {
             refuse(txns[i], ZSESSIONEXPIRED);
             continue;
@@ -208,6 +221,13 @@ static void env_post(void *ctx, struct controller_event *event)
 }
 
 /* ---- events ---- */
+
+void world_push_first(struct world *w, struct controller_event *e)
+{
+    struct queued *q = g_new(struct queued, 1);
+    *q = (struct queued){e, 0};
+    g_queue_push_head(&w->events, q);
+}
 
 void world_push(struct world *w, struct controller_event *e)
 {
@@ -451,10 +471,9 @@ static bool propose(struct world *w)
                 broker_ids_unref(isr);
                 continue;
             }
-            struct queued *q = g_new(struct queued, 1);
-            *q = (struct queued){controller_event_new(EVENT_BROKER_REQUEST), active_id(w)};
-            q->event->broker_request = proposal(b, l->data, h, isr);
-            g_queue_push_tail(&w->events, q);
+            struct controller_event *e = controller_event_new(EVENT_BROKER_REQUEST);
+            e->broker_request = proposal(b, l->data, h, isr);
+            world_tell(w, e);
             return true;
         }
     }
@@ -720,13 +739,19 @@ void world_settle(struct world *w)
     g_error("the cluster does not come to rest");
 }
 
-enum kafka_error world_request(struct world *w, struct broker_request *r, struct alter_partition *ret)
+void world_tell(struct world *w, struct controller_event *e)
 {
     struct queued *q = g_new(struct queued, 1);
-    *q = (struct queued){controller_event_new(EVENT_BROKER_REQUEST), active_id(w)};
-    q->event->broker_request = r;
-    w->awaited = r;
+    *q = (struct queued){e, active_id(w)};
     g_queue_push_tail(&w->events, q);
+}
+
+enum kafka_error world_request(struct world *w, struct broker_request *r, struct alter_partition *ret)
+{
+    struct controller_event *e = controller_event_new(EVENT_BROKER_REQUEST);
+    e->broker_request = r;
+    w->awaited = r;
+    world_tell(w, e);
     world_settle(w);
     w->awaited = NULL;
     enum kafka_error error = r->error;

@@ -89,6 +89,10 @@ void world_mark(struct world *w, const char *topic);
 /* Asks the active controller for a broker, and waits for what follows. Takes `r` over; its error, and its first
  * AlterPartition entry without what that owns. */
 enum kafka_error world_request(struct world *w, struct broker_request *r, struct alter_partition *ret);
+/* For the active candidate: an answer or request of a broker. */
+void world_tell(struct world *w, struct controller_event *e);
+/* Pushes an event as the thread would; ahead of all others. */
+void world_push_first(struct world *w, struct controller_event *e);
 /* Pushes an event as the thread would. */
 void world_push(struct world *w, struct controller_event *e);
 
