@@ -167,7 +167,10 @@ def kill_round(cluster, clients, rng, kill, shim=None):
     if shim:
         shim['pretend'] = 1
         time.sleep(0.3)
-    kill()
+    try:
+        kill()
+    except lib.Stuck as e:
+        faults.append(str(e))
     for _ in workers:
         n, values, topics, undecided, acks, serial, unexpected, _ = results.get(timeout=60)
         c = clients[n]

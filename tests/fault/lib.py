@@ -42,6 +42,10 @@ class NotReady(Exception):
     pass
 
 
+class Stuck(Exception):
+    pass
+
+
 class Cluster:
     """Brokers 1 to n on real log directories below one scratch directory."""
 
@@ -83,10 +87,25 @@ class Cluster:
             return f.read()[-300:].strip()
 
     def kill(self):
-        """kill -9 and waits for the end; the dead mount stays for the next start to deal with."""
+        """kill -9 and waits for the end; the dead mount stays for the next start to deal with. Raises Stuck if it does not
+        come."""
         self.daemon.kill()
-        self.daemon.wait()
-        self.daemon = None
+        try:
+            self.daemon.wait(20)
+        except subprocess.TimeoutExpired:
+            self.abort()
+            self.daemon.wait(20)
+            raise Stuck('the daemon did not end after kill -9, and held up its clients') from None
+        finally:
+            self.daemon = None
+
+    def abort(self):
+        """Aborts the FUSE connection, without unmounting: the open descriptor makes the mount busy."""
+        fd = os.open(self.m, os.O_PATH)
+        try:
+            ctypes.CDLL(None).umount2(self.m.encode(), 1)  # MNT_FORCE
+        finally:
+            os.close(fd)
 
     def wait_dead(self, seconds=30):
         """Waits for a daemon that is to die by itself; returns its status, None if it lives on."""

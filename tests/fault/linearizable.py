@@ -88,12 +88,16 @@ def history(cluster, number, rng):
     for w in workers:
         w.start()
     time.sleep(rng.uniform(0, 0.2))
-    cluster.kill()
+    errors = []
+    try:
+        cluster.kill()
+    except lib.Stuck as e:
+        errors.append(str(e))
     cluster.start()
     seen = [x for _ in workers for x in results.get(timeout=120)]
     for w in workers:
         w.join()
-    errors = [x[5] for x in seen if x[3] == 'error']
+    errors += [x[5] for x in seen if x[3] == 'error']
     text = ''
     for f in range(FILES):
         text += ''.join(f'{s} {e} {k} {v} {r}\n' for x, s, e, k, v, r in seen if x == f and k != 'error') + '\n'

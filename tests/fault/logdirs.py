@@ -310,7 +310,7 @@ def cell(kafkafs, fault_kind, work_kind):
         cluster.settle()
         found += work.faults(cluster) + fault.harmed()
         found += [f'exit status {s}' for s in [cluster.stop()] if s]
-    except (OSError, lib.NotReady, subprocess.CalledProcessError) as e:
+    except (OSError, lib.NotReady, lib.Stuck, subprocess.CalledProcessError) as e:
         found.append(f'{type(e).__name__}: {e}')
     finally:
         cluster.remove_mount()

@@ -198,7 +198,7 @@ def campaign(kafkafs, name, work):
     shim = lib.Shim(f'{cluster.w}/shim')
     try:
         return work(cluster, shim)
-    except (OSError, lib.NotReady) as e:
+    except (OSError, lib.NotReady, lib.Stuck) as e:
         return [f'{name}: {type(e).__name__}: {e}'], 0
     finally:
         cluster.remove()
