@@ -22,8 +22,9 @@ struct load {
     void (*visit)(void *arg, const char *path, struct bytes *data, const struct zstat *stat);
     void *arg;
     const struct meta *meta;
-    GHashTable *parents; /* id -> struct parent, of those whose children have not come yet */
-    uint64_t group;      /* parent id of the children at hand */
+    GHashTable *parents;   /* id -> struct parent, of those whose children have not come yet */
+    uint64_t group;        /* parent id of the children at hand */
+    struct parent *parent; /* NULL: the group is the root alone, or an orphan's */
     GArray *children;
     GString *names, *path; /* of the children, one after the other; of the one being visited */
     uint32_t ephemerals;
@@ -91,7 +92,7 @@ static void visit_child(struct load *load, const struct parent *parent, struct c
 /* All children of one parent are at hand. */
 static int end_group(struct load *load)
 {
-    struct parent *parent = g_hash_table_lookup(load->parents, &load->group);
+    struct parent *parent = load->parent;
     uint32_t expected = load->group == 0 ? 1 : parent ? parent->expected : 0;
     if (load->children->len != expected) {
         load->why = g_strdup_printf("%s: has %u children, but %u are stored", parent ? parent->path : "the root",
@@ -117,8 +118,9 @@ static int visit_record(void *arg, const struct record_view *view)
         if (err < 0)
             return err;
         load->group = view->parent_id;
+        load->parent = g_hash_table_lookup(load->parents, &load->group);
     }
-    struct parent *parent = g_hash_table_lookup(load->parents, &load->group);
+    struct parent *parent = load->parent;
     const char *parent_path = parent ? parent->path : NULL;
     if (view->err < 0)
         return damaged(load, view, parent_path, view->what);
