@@ -85,7 +85,7 @@ static struct timespec deadline_after(int64_t us)
 static void wait_for_item(struct intake *in, int64_t timeout_us)
 {
     struct timespec deadline = deadline_after(MAX(timeout_us, 0));
-    while (!in->first && !in->closed) {
+    while (!in->first && !in->closed && timeout_us != 0) {
         if (timeout_us < 0)
             pthread_cond_wait(&in->wake, &in->mutex);
         else if (pthread_cond_timedwait(&in->wake, &in->mutex, &deadline) != 0)
