@@ -101,8 +101,11 @@ static void do_open(struct disk_worker *w, struct disk_job *job)
         set_error(job, r, r != -EINVAL, why);
         return;
     }
-    if (w->config.watcher)
-        w->watch = watcher_add(w->config.watcher, w->dir->fd, w->config.watch_key, job->dir);
+    if (!w->config.watcher)
+        return;
+    w->watch = watcher_add(w->config.watcher, w->dir->fd, w->config.watch_key, job->dir);
+    if (w->watch < 0)
+        warn(w, ".", "cannot be watched: what others do to it is noticed late");
 }
 
 static void do_load(struct disk_worker *w, struct disk_job *job)

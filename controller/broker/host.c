@@ -67,13 +67,15 @@ void host_set_state(struct host *h, enum host_state state)
 
 void host_fail(struct host *h, int err, char *why)
 {
-    g_autofree char *path = h->id >= 0 ? g_strdup_printf("/brokers/ids/%d", h->id) : g_strdup(h->file);
+    bool known = h->id >= 0;
+    g_autofree char *path = known ? g_strdup_printf("/brokers/ids/%d", h->id) : g_strdup(h->file);
+    g_autofree char *name = known ? g_strdup_printf("broker %d", h->id) : g_strdup_printf("broker of %s", h->file);
 
     g_free(h->why);
     h->why = why;
     h->state = HOST_FAILED;
-    engine_event(h->engine, "broker %d failed: %s", h->id, why);
-    journal_error(h->engine->config.errors, err, path, "broker %d does not run: %s", h->id, why);
+    engine_event(h->engine, "%s failed: %s", name, why);
+    journal_error(h->engine->config.errors, err, path, "%s does not run: %s", name, why);
 }
 
 static GHashTable *copy_values(GHashTable *values)

@@ -63,6 +63,9 @@ static const struct {
         {"leader-epoch-checkpoint", "0\n0\n"},
 };
 
+const char *const log_file_names[] = {"00000000000000000000.log", "00000000000000000000.index",
+        "00000000000000000000.timeindex", "leader-epoch-checkpoint", "partition.metadata", NULL};
+
 static int fill(int fd, const char *topic_id)
 {
     int r = 0;
@@ -97,9 +100,8 @@ static int complete(struct log_dir *d, const struct log_task *task, const char *
 /* Takes back a directory that could not be filled, or another dir that is tried next would be the second to have it. */
 static void take_back(struct log_dir *d, const char *name, int fd)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
-        (void)unlinkat(fd, files[i].name, 0);
-    (void)unlinkat(fd, "partition.metadata", 0);
+    for (int i = 0; log_file_names[i]; i++)
+        (void)unlinkat(fd, log_file_names[i], 0);
     (void)unlinkat(d->fd, name, AT_REMOVEDIR);
 }
 

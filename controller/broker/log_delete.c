@@ -92,7 +92,7 @@ static int remove_directory(int fd, const char *name, int child, int depth)
 }
 
 /* Everything that is no directory goes by its name and is never opened. */
-static int remove_files(int fd)
+static int remove_files(int fd, bool *ret_directories)
 {
     DIR *dir = open_listing(fd);
     struct dirent *e;
@@ -100,10 +100,13 @@ static int remove_files(int fd)
 
     if (!dir)
         return -errno;
+    *ret_directories = false;
     for (errno = 0; r == 0 && (e = readdir(dir)); errno = 0) {
-        if (is_dot(e->d_name) || is_directory(fd, e))
+        if (is_dot(e->d_name))
             continue;
-        if (unlinkat(fd, e->d_name, 0) < 0 && errno != ENOENT)
+        if (is_directory(fd, e))
+            *ret_directories = true;
+        else if (unlinkat(fd, e->d_name, 0) < 0 && errno != ENOENT)
             r = -errno;
     }
     if (r == 0)
@@ -114,30 +117,36 @@ static int remove_files(int fd)
 
 static int remove_content(int fd, int depth)
 {
-    struct stat st;
-    int r = depth > DEPTH_MAX ? -ELOOP : remove_files(fd);
+    bool directories;
+    int r = depth > DEPTH_MAX ? -ELOOP : remove_files(fd, &directories);
 
-    if (r == 0 && fstat(fd, &st) < 0)
-        r = -errno;
-    if (r == 0 && st.st_nlink != 2)
-        r = each_directory(fd, depth, remove_directory);
-    return r;
+    return r == 0 && directories ? each_directory(fd, depth, remove_directory) : r;
+}
+
+/* Most replicas hold what log_create() made and no more: then no listing is needed. */
+static bool remove_plain(struct log_dir *d, const char *name, int fd)
+{
+    for (int i = 0; log_file_names[i]; i++)
+        (void)unlinkat(fd, log_file_names[i], 0);
+    return unlinkat(d->fd, name, AT_REMOVEDIR) == 0;
 }
 
 /* `fd` is the directory that lies under `name` now. If somebody has put something else there, that stays. */
 static int remove_renamed(struct log_dir *d, const char *name, int fd)
 {
-    int r = remove_content(fd, 0);
-
+    if (remove_plain(d, name, fd))
+        return 0;
     /* entries may be skipped while a big directory shrinks: again until nothing is left */
-    for (int i = 0; r == 0 && i < 1000; i++) {
+    for (int i = 0; i < 1000; i++) {
+        int r = remove_content(fd, 0);
+        if (r < 0)
+            return r;
         if (unlinkat(d->fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return 0;
         if (errno != ENOTEMPTY && errno != EEXIST)
             return -errno;
-        r = remove_content(fd, 0);
     }
-    return r < 0 ? r : -ENOTEMPTY;
+    return -ENOTEMPTY;
 }
 
 static bool is_same(struct log_dir *d, const char *name, int fd)

@@ -63,6 +63,8 @@ int log_read_topic_id(int fd, char ret[23]);
 int log_look_at_segments(int fd, bool *ret_any, bool *ret_data);
 
 /* ---- log_create.c ---- */
+/* The names of the files it makes; ends with NULL. */
+extern const char *const log_file_names[];
 /* DISK_CREATE of one task. */
 int log_create(struct log_dir *d, const struct log_task *task);
 /* Renames a replica's directory to its `-stray` name. */

@@ -32,18 +32,30 @@ static int parse_topic_id(const char *text, char ret[23])
 
 int log_read_topic_id(int fd, char ret[23])
 {
-    GString *text;
-    int r = log_dir_read_file(fd, "partition.metadata", &text);
+    static const char name[] = "partition.metadata";
+    char text[128];
+    struct stat st;
 
-    if (r == -ENOENT) {
+    bool absent = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
+
+    if (absent && errno != ENOENT)
+        return -errno;
+    if (absent || (S_ISREG(st.st_mode) && st.st_size == 0)) {
         ret[0] = '\0';
         return 0;
     }
+    if (!S_ISREG(st.st_mode) || (size_t)st.st_size >= sizeof text) /* a pipe or a device is not even opened */
+        return S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
+    int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return -errno;
+    ssize_t n = read(file, text, sizeof text - 1);
+    int r = n < 0 ? -errno : 0;
+    close(file);
     if (r < 0)
         return r;
-    r = text->len == strlen(text->str) ? parse_topic_id(text->str, ret) : -EINVAL;
-    g_string_free(text, TRUE);
-    return r;
+    text[n] = '\0';
+    return strlen(text) == (size_t)n ? parse_topic_id(text, ret) : -EINVAL;
 }
 
 int log_look_at_segments(int fd, bool *ret_any, bool *ret_data)
