@@ -150,7 +150,7 @@ static bool is_removal(const struct request *r)
 /* Refuses what the tree's own keepers alone may do. */
 static bool refuse_protected(const struct request *r, struct plan *ret)
 {
-    if (schema_protected(r->path) && !(r->type == REQ_MKDIR && schema_is_container(r->path))) {
+    if (schema_protected(r->path) && !(r->type == REQ_MKDIR && schema_is_root(r->path))) {
         plan_refuse(ret, EPERM, "the cluster needs this entry as it is; `-o raw` allows it");
         return true;
     }

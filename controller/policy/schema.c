@@ -10,7 +10,9 @@
 enum rule_flags {
     DIRECTORY = 1, /* always shown as one */
     PROTECTED = 2,
-    COMMAND = 4, /* creating it empty is an action */
+    COMMAND = 4,   /* creating it empty is an action */
+    MADE_NULL = 8, /* Kafka makes it with null data, so mkdir may */
+    ROOT = PROTECTED | MADE_NULL,
 };
 
 /* How a name below the parent is judged. */
@@ -29,38 +31,38 @@ struct rule {
 
 /* KafkaZkClient.createTopLevelPaths and ZkData's *ZNode objects. Anything that is not here is opaque. */
 static const struct rule rules[] = {
-        {"/admin", .flags = DIRECTORY | PROTECTED},
-        {"/admin/delete_topics", .flags = DIRECTORY | PROTECTED},
+        {"/admin", .flags = DIRECTORY | ROOT},
+        {"/admin/delete_topics", .flags = DIRECTORY | ROOT},
         {"/admin/delete_topics/*", .name = NAME_TOPIC},
         {"/admin/reassign_partitions", JSON(check_reassignment)},
         {"/admin/preferred_replica_election", JSON(check_partition_list)},
-        {"/brokers", .flags = DIRECTORY | PROTECTED},
-        {"/brokers/ids", .flags = DIRECTORY | PROTECTED},
+        {"/brokers", .flags = DIRECTORY | ROOT},
+        {"/brokers/ids", .flags = DIRECTORY | ROOT},
         {"/brokers/ids/*", .flags = COMMAND, JSON(check_registration), .name = NAME_BROKER},
-        {"/brokers/seqid", .flags = PROTECTED},
-        {"/brokers/topics", .flags = DIRECTORY | PROTECTED},
+        {"/brokers/seqid", .flags = ROOT},
+        {"/brokers/topics", .flags = DIRECTORY | ROOT},
         {"/brokers/topics/*", .flags = DIRECTORY, JSON(check_topic), .name = NAME_TOPIC},
         {"/brokers/topics/*/partitions", .flags = DIRECTORY},
         {"/brokers/topics/*/partitions/*", .flags = DIRECTORY, .name = NAME_PARTITION},
         {"/brokers/topics/*/partitions/*/state", JSON(check_partition_state)},
         {"/cluster", .flags = DIRECTORY},
         {"/cluster/id", .flags = PROTECTED, JSON(check_cluster_id)},
-        {"/config", .flags = DIRECTORY | PROTECTED},
-        {"/config/brokers", .flags = DIRECTORY | PROTECTED},
+        {"/config", .flags = DIRECTORY | ROOT},
+        {"/config/brokers", .flags = DIRECTORY | ROOT},
         {"/config/brokers/*", .format = FORMAT_CONFIG, .name = NAME_BROKER_OR_DEFAULT},
-        {"/config/changes", .flags = DIRECTORY | PROTECTED, .sequential = "config_change_"},
+        {"/config/changes", .flags = DIRECTORY | ROOT, .sequential = "config_change_"},
         {"/config/changes/*", JSON(check_config_change), .name = NAME_SEQUENTIAL},
-        {"/config/clients", .flags = DIRECTORY | PROTECTED},
+        {"/config/clients", .flags = DIRECTORY | ROOT},
         {"/config/clients/*", .format = FORMAT_CONFIG},
-        {"/config/ips", .flags = DIRECTORY | PROTECTED},
+        {"/config/ips", .flags = DIRECTORY | ROOT},
         {"/config/ips/*", .format = FORMAT_CONFIG},
-        {"/config/topics", .flags = DIRECTORY | PROTECTED},
+        {"/config/topics", .flags = DIRECTORY | ROOT},
         {"/config/topics/*", .format = FORMAT_CONFIG, .name = NAME_TOPIC},
-        {"/config/users", .flags = DIRECTORY | PROTECTED},
+        {"/config/users", .flags = DIRECTORY | ROOT},
         {"/config/users/*", .flags = DIRECTORY, .format = FORMAT_CONFIG},
         {"/config/users/*/clients", .flags = DIRECTORY},
         {"/config/users/*/clients/*", .format = FORMAT_CONFIG},
-        {"/consumers", .flags = DIRECTORY | PROTECTED},
+        {"/consumers", .flags = DIRECTORY | ROOT},
         {"/consumers/*", .flags = DIRECTORY},
         {"/consumers/*/ids", .flags = DIRECTORY},
         {"/consumers/*/ids/*", JSON(check_consumer)},
@@ -77,7 +79,7 @@ static const struct rule rules[] = {
         {"/delegation_token/tokens", .flags = DIRECTORY},
         {"/delegation_token/tokens/*", JSON(check_delegation_token)},
         {"/feature", JSON(check_feature)},
-        {"/isr_change_notification", .flags = DIRECTORY | PROTECTED, .sequential = "isr_change_"},
+        {"/isr_change_notification", .flags = DIRECTORY | ROOT, .sequential = "isr_change_"},
         {"/isr_change_notification/*", JSON(check_partition_list), .name = NAME_SEQUENTIAL},
         {"/kafka-acl", .flags = DIRECTORY},
         {"/kafka-acl/*", .flags = DIRECTORY},
@@ -90,8 +92,8 @@ static const struct rule rules[] = {
         {"/kafka-acl-extended/*/*/*", JSON(check_acl)},
         {"/kafka-acl-extended-changes", .flags = DIRECTORY, .sequential = "acl_changes_"},
         {"/kafka-acl-extended-changes/*", JSON(check_extended_acl_change), .name = NAME_SEQUENTIAL},
-        {"/latest_producer_id_block", .flags = PROTECTED, JSON(check_producer_id_block)},
-        {"/log_dir_event_notification", .flags = DIRECTORY | PROTECTED, .sequential = "log_dir_event_"},
+        {"/latest_producer_id_block", .flags = ROOT, JSON(check_producer_id_block)},
+        {"/log_dir_event_notification", .flags = DIRECTORY | ROOT, .sequential = "log_dir_event_"},
         {"/log_dir_event_notification/*", JSON(check_log_dir_event), .name = NAME_SEQUENTIAL},
         {"/migration", JSON(check_migration)},
 };
@@ -146,10 +148,9 @@ bool schema_protected(const char *path)
     return has_flag(path, PROTECTED);
 }
 
-bool schema_is_container(const char *path)
+bool schema_is_root(const char *path)
 {
-    const struct rule *rule = path[1] ? find_rule(path) : NULL;
-    return rule && rule->format == FORMAT_OPAQUE && (rule->flags & PROTECTED);
+    return has_flag(path, MADE_NULL);
 }
 
 /* ---- names ---- */

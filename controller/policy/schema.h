@@ -14,8 +14,8 @@ bool kafka_sensitive(void *unused, const char *path);
 
 /* The persistent roots with what is above them, `controller_epoch` and `cluster/id`: not to be written or removed. */
 bool schema_protected(const char *path);
-/* Of those, one that is a container: it may be made again, by mkdir. */
-bool schema_is_container(const char *path);
+/* Of those, what Kafka makes with null data: it may be made again, by mkdir. */
+bool schema_is_root(const char *path);
 
 /* May a node have this name? 0, or EINVAL with the reason (a topic name, a partition number, a notification). */
 int schema_check_name(const char *path, char **ret_why);

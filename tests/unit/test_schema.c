@@ -73,8 +73,10 @@ static void test_shapes(void **state)
     }
     assert_true(kafka_created_empty(NULL, "/brokers/ids/1"));
     assert_false(kafka_created_empty(NULL, TOPIC));
-    assert_true(schema_is_container("/brokers/topics"));
-    assert_false(schema_is_container("/cluster/id"));
+    assert_true(schema_is_root("/brokers/topics"));
+    assert_true(schema_is_root("/latest_producer_id_block"));
+    assert_false(schema_is_root("/cluster/id"));
+    assert_false(schema_is_root("/controller_epoch"));
 }
 
 /* Each is stored as it is. */
