@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "controller/cluster.h"
 #include "fs/daemon.h"
+#include "fs/fuse/guardian.h"
 #include "fs/fuse/mount.h"
 #include "fs/fuse/stale.h"
 #include "fs/log.h"
@@ -209,8 +210,8 @@ static void close_all(struct app *a)
 {
     if (a->store)
         store_close(a->store);
+    cluster_free(a->cluster); /* its last answers go to the mount */
     mount_close(a->mount);
-    cluster_free(a->cluster);
     mirror_free(a->mirror);
     journal_free(a->events);
     journal_free(a->errors);
@@ -292,8 +293,12 @@ static int mount_source(const struct options *o)
     if (rc == 0) {
         log_init(!o->foreground, LOG_LEVEL_INFO);
         signals_block();
-        rc = open_all(&a, &why);
+        rc = guardian_begin();
     }
+    if (rc == 0)
+        rc = open_all(&a, &why);
+    if (rc == 0)
+        guardian_watch(a.mountpoint);
     if (rc == 0)
         rc = run(&a);
     if (rc != 0)

@@ -4,7 +4,9 @@
 
 struct parking {
     pthread_mutex_t lock;
+    pthread_cond_t answered;
     GQueue waiting; /* of struct parked, by their links; each holds a reference */
+    unsigned answering;
     bool closed;
 };
 
@@ -12,6 +14,7 @@ struct parking *parking_new(void)
 {
     struct parking *k = g_new0(struct parking, 1);
     pthread_mutex_init(&k->lock, NULL);
+    pthread_cond_init(&k->answered, NULL);
     g_queue_init(&k->waiting);
     return k;
 }
@@ -20,6 +23,7 @@ void parking_free(struct parking *k)
 {
     if (!k)
         return;
+    pthread_cond_destroy(&k->answered);
     pthread_mutex_destroy(&k->lock);
     g_free(k);
 }
@@ -83,15 +87,40 @@ static void interrupt(fuse_req_t same, void *arg)
     unlink_parked(p);
 }
 
+static void count(struct parking *k, int more)
+{
+    pthread_mutex_lock(&k->lock);
+    k->answering += (unsigned)more;
+    pthread_cond_broadcast(&k->answered);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void parked_answered(struct parked *p)
+{
+    count(p->parking, -1);
+}
+
 fuse_req_t parked_take(struct parked *p)
 {
+    count(p->parking, 1); /* before it is taken, or parking_close() would see neither */
     fuse_req_t req = take(p);
-    if (!req)
+    if (!req) {
+        count(p->parking, -1);
         return NULL;
+    }
     /* Waits for an interrupt that is being looked at, so that none comes after the answer. */
     fuse_req_interrupt_func(req, NULL, NULL);
     unlink_parked(p);
     return req;
+}
+
+static void shut_down(struct parked *p)
+{
+    fuse_req_t req = parked_take(p);
+    if (!req)
+        return;
+    fuse_reply_err(req, ESHUTDOWN);
+    parked_answered(p);
 }
 
 void parked_wait(struct parked *p)
@@ -106,11 +135,8 @@ void parked_wait(struct parked *p)
     }
     pthread_mutex_unlock(&k->lock);
     fuse_req_interrupt_func(p->req, interrupt, p);
-    if (closed) {
-        fuse_req_t req = parked_take(p);
-        if (req)
-            fuse_reply_err(req, ESHUTDOWN);
-    }
+    if (closed)
+        shut_down(p);
 }
 
 void parking_close(struct parking *k)
@@ -120,12 +146,12 @@ void parking_close(struct parking *k)
         k->closed = true;
         GList *first = g_queue_peek_head_link(&k->waiting);
         struct parked *p = first ? parked_ref(first->data) : NULL;
+        while (!p && k->answering > 0)
+            pthread_cond_wait(&k->answered, &k->lock);
         pthread_mutex_unlock(&k->lock);
         if (!p)
             return;
-        fuse_req_t req = parked_take(p);
-        if (req)
-            fuse_reply_err(req, ESHUTDOWN);
+        shut_down(p);
         unlink_parked(p); /* if another took it, it may not have come to this yet */
         parked_unref(p);
     }

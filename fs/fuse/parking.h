@@ -27,9 +27,12 @@ void parked_init(struct parking *k, struct parked *p, fuse_req_t req, void (*fre
         void (*interrupted)(struct parked *p));
 /* From here on an interrupt ends it. FUSE thread. */
 void parked_wait(struct parked *p);
-/* The request to be answered by the caller, or NULL: it has been answered. Any thread. */
+/* The request to be answered by the caller, who then calls parked_answered(); or NULL: it has been answered. Any
+ * thread.
+ */
 fuse_req_t parked_take(struct parked *p);
+void parked_answered(struct parked *p);
 struct parked *parked_ref(struct parked *p);
 struct parked *parked_unref(struct parked *p);
-/* Answers all that wait, and what comes later at once. */
+/* Answers all that wait, and what comes later at once. When it returns no answer is being given any more. */
 void parking_close(struct parking *k);

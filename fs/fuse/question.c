@@ -49,8 +49,10 @@ static fuse_req_t answer(struct state_question *q)
     return parked_take(&q->parked);
 }
 
-static void end(struct state_question *q)
+static void end(struct state_question *q, fuse_req_t req)
 {
+    if (req)
+        parked_answered(&q->parked);
     settle_release(q->mount->settle, q->gen);
     parked_unref(&q->parked);
 }
@@ -60,7 +62,7 @@ void state_answer_error(struct state_question *q, int err)
     fuse_req_t req = answer(q);
     if (req)
         fuse_reply_err(req, err);
-    end(q);
+    end(q, req);
 }
 
 static enum virtual_kind virtual_kind(enum state_kind kind)
@@ -88,7 +90,7 @@ void state_answer_kind(struct state_question *q, enum state_kind kind)
         reply_inode(req, i, 0);
         inode_unref(i);
     }
-    end(q);
+    end(q, req);
 }
 
 void state_answer_bytes(struct state_question *q, const void *data, size_t len)
@@ -106,7 +108,7 @@ void state_answer_bytes(struct state_question *q, const void *data, size_t len)
         reply_slice(req, value->data, value->len, q->size, q->off);
         bytes_unref(value);
     }
-    end(q);
+    end(q, req);
 }
 
 static void free_entry(void *p)
@@ -145,7 +147,7 @@ void state_answer_list(struct state_question *q, const struct state_entry *entri
         reply_entries(req, list, q->size, q->off, q->plus);
         g_ptr_array_unref(list);
     }
-    end(q);
+    end(q, req);
 }
 
 void state_answer_done(struct state_question *q)
@@ -155,7 +157,7 @@ void state_answer_done(struct state_question *q)
         fuse_reply_write(req, q->count);
     else if (req)
         fuse_reply_err(req, 0);
-    end(q);
+    end(q, req);
 }
 
 static mode_t type_of(enum virtual_kind kind)

@@ -20,13 +20,14 @@
 
 extern char **environ;
 
-/* One line of /proc/self/mountinfo (proc(5)): its mount point, type and source, unescaped. */
+/* One line of /proc/self/mountinfo (proc(5)): minor device number, mount point, type and source, unescaped. */
 struct mount_line {
-    char *mountpoint, *type, *source;
+    char *minor, *mountpoint, *type, *source;
 };
 
 static void clear(struct mount_line *l)
 {
+    g_free(l->minor);
     g_free(l->mountpoint);
     g_free(l->type);
     g_free(l->source);
@@ -42,6 +43,10 @@ static bool parse(const char *text, struct mount_line *l)
     g_auto(GStrv) tail = g_strsplit(rest + 3, " ", 3);
     if (g_strv_length(fields) < 6 || g_strv_length(tail) < 2)
         return false;
+    const char *colon = strchr(fields[2], ':');
+    if (!colon)
+        return false;
+    l->minor = g_strdup(colon + 1);
     l->mountpoint = g_strcompress(fields[4]);
     l->type = g_strdup(tail[0]);
     l->source = g_strcompress(tail[1]);
@@ -93,6 +98,27 @@ int mounted_source(const char *source)
     struct wanted w = {.source = source};
     each_mount(see_source, &w);
     return w.found;
+}
+
+struct wanted_minor {
+    const char *mountpoint;
+    char *minor;
+};
+
+static void see_minor(void *arg, const struct mount_line *l)
+{
+    struct wanted_minor *w = arg;
+    if (strcmp(l->type, TYPE) != 0 || strcmp(l->mountpoint, w->mountpoint) != 0)
+        return;
+    g_free(w->minor);
+    w->minor = g_strdup(l->minor);
+}
+
+char *mounted_minor(const char *mountpoint)
+{
+    struct wanted_minor w = {.mountpoint = mountpoint};
+    each_mount(see_minor, &w);
+    return w.minor;
 }
 
 /* Asks the mount itself, in a child, for it may never answer. Its errno, 0, or ETIMEDOUT. */

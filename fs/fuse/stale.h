@@ -6,3 +6,6 @@
 int mountpoint_prepare(const char *mountpoint, char **ret_why);
 /* Pid-less hint for a store that is locked: is a kafkafs mount of this source in the mount table? */
 int mounted_source(const char *source);
+/* The minor device number of the kafkafs mount on top of `mountpoint`, as text (FUSE's connection number), or NULL. To
+ * be freed. */
+char *mounted_minor(const char *mountpoint);

@@ -126,8 +126,10 @@ static void on_settled(void *arg)
 {
     struct settled_read *r = arg;
     fuse_req_t req = parked_take(&r->parked);
-    if (req)
+    if (req) {
         reply_settled(r, req);
+        parked_answered(&r->parked);
+    }
     pthread_mutex_lock(&r->parked.lock);
     r->fired = true;
     pthread_mutex_unlock(&r->parked.lock);
