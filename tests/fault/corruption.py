@@ -81,11 +81,10 @@ def main():
             f.truncate(0)
             f.write(original)
         faults += [] if dump(cluster) == good else ['the undamaged store does not read as before']
-        # the control: damage that must be found
+        # the control: damage that must be found, in every page where the value stands
         with open(store, 'r+b') as f:
-            at = original.rindex(b'"retention.ms":"59"')
-            f.seek(at + 17)
-            f.write(b'8')
+            f.truncate(0)
+            f.write(original.replace(b'"retention.ms":"59"', b'"retention.ms":"58"'))
         _, seen = judge(cluster, good, 'control')
         faults += [] if seen else ['control: a changed value was not found']
     finally:

@@ -63,6 +63,8 @@ def power_cut(cluster, disk):
 def rounds_on(kafkafs, kind, rounds, rng, control):
     disk = Disk(kind)
     cluster = lib.Cluster(kafkafs, disk=disk.mount_point)
+    # the broker files are ours, not the daemon's to sync
+    subprocess.run(['sync', '-f', disk.mount_point], check=True)
     shim = lib.Shim(f'{cluster.w}/shim')
     clients, faults = [kill9.Client(cluster, n, rng) for n in range(kill9.CLIENTS)], []
     try:
