@@ -153,7 +153,9 @@ class Cluster:
         """Directories of a topic's replicas in all log dirs, those being deleted included."""
         found = []
         for b in self.ids:
-            found += [f'{b}/{x}' for x in os.listdir(f'{self.d}/{b}') if x.rpartition('-')[0] == topic or x.startswith(topic + '-')]
+            # a log dir that is not there holds nothing
+            there = os.listdir(f'{self.d}/{b}') if os.path.isdir(f'{self.d}/{b}') else []
+            found += [f'{b}/{x}' for x in there if x.rpartition('-')[0] == topic or x.startswith(topic + '-')]
         return found
 
     def topic_faults(self, topic, partitions, exists):

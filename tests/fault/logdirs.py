@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import lib
 
@@ -26,6 +27,7 @@ class Fault:
     def __init__(self, cluster):
         self.cluster, self.logs, self.dir = cluster, cluster.d, f'{cluster.d}/2'
         self.away, self.elsewhere = f'{cluster.w}/away', f'{cluster.w}/elsewhere'
+        self.replica = self.work = None
 
     def setup(self):
         pass
@@ -72,26 +74,18 @@ class NoInodes(Fault):
             os.unlink(f'{self.dir}/filler{i}')
 
 
-class ReadOnly(Fault):
-    def setup(self):
-        sh('mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.dir)
-
-    def break_it(self, replica):
-        sh('mount', '-o', 'remount,ro', self.dir)
-
-    def repair(self, replica):
-        sh('mount', '-o', 'remount,rw', self.dir)
-
-
 class Immutable(Fault):
-    FLAG = 'i'
+    FLAG, OPTIONS = 'i', 'loop'
 
     def setup(self):
         self.image = f'{self.cluster.w}/image'
         with open(self.image, 'wb') as f:
             f.truncate(16 << 20)
         sh('mkfs.ext4', '-qF', '-O', '^has_journal', self.image)
-        sh('mount', '-o', 'loop', self.image, self.dir)
+        self.mount()
+
+    def mount(self):
+        sh('mount', '-o', self.OPTIONS, self.image, self.dir)
         shutil.rmtree(f'{self.dir}/lost+found')
 
     def break_it(self, replica):
@@ -104,6 +98,25 @@ class Immutable(Fault):
 
 class AppendOnly(Immutable):
     FLAG = 'a'
+
+
+class ReadOnly(Immutable):
+    """The filesystem has found an error and turned read-only; the repair is e2fsck."""
+    OPTIONS = 'loop,errors=remount-ro'
+
+    def break_it(self, replica):
+        device = subprocess.run(['findmnt', '-no', 'SOURCE', self.dir], check=True, capture_output=True, text=True).stdout
+        with open(f'/sys/fs/ext4/{os.path.basename(device.strip())}/trigger_fs_error', 'w') as f:
+            f.write('1')
+
+    def repair(self, replica):
+        # lazily: the broker may not have noticed yet, if nothing was asked of it
+        sh('umount', '-l', self.dir)
+        for _ in range(100):
+            if subprocess.run(['e2fsck', '-fy', self.image], capture_output=True, check=False).returncode <= 2:
+                return self.mount()
+            time.sleep(0.1)
+        raise lib.Stuck('the disk is still in use')
 
 
 class Busy(Fault):
@@ -146,7 +159,10 @@ class Link(Missing):
         os.symlink(self.elsewhere, self.dir)
 
     def harmed(self):
-        return [] if os.listdir(self.target) == ['precious'] else ['something behind the link was touched']
+        # a broker that starts takes the link for its log dir, as it may; what lies there is not deleted all the same
+        found = os.listdir(self.target)
+        good = 'precious' in found and (self.work is Restart or len(found) == 1)
+        return [] if good else [f'behind the link there is {found}']
 
     def repair(self, replica):
         os.unlink(self.dir)
@@ -165,11 +181,11 @@ class Unmounted(Fault):
         sh('umount', '-l', self.dir)
 
     def harmed(self):
-        return []
+        # a broker that starts finds an empty log dir, and cannot know better
+        empty = self.work is Restart or os.path.ismount(self.dir) or not os.listdir(self.dir)
+        return [] if empty else [f'{os.listdir(self.dir)} written into the empty mount point']
 
     def repair(self, replica):
-        if os.listdir(self.dir):
-            raise lib.NotReady(f'{os.listdir(self.dir)} written into the empty mount point')
         sh('mount', '--bind', self.away, self.dir)
 
     def cleanup(self):
@@ -231,9 +247,7 @@ class Restart(Create):
         write_topic(cluster, 't', self.replicas)
 
     def ask(self, cluster):
-        # the disk may have ended the broker already
-        if os.path.exists(cluster.path('brokers/ids/2')):
-            os.unlink(cluster.path('brokers/ids/2'))
+        kill_broker(cluster)
         start_broker(cluster)
 
 
@@ -268,6 +282,14 @@ class Reassign(Create):
 WORK = [Create, Restart, Delete, Reassign]
 
 
+def kill_broker(cluster):
+    """rm; its disk may have ended it already."""
+    try:
+        os.unlink(cluster.path('brokers/ids/2'))
+    except FileNotFoundError:
+        pass
+
+
 def start_broker(cluster):
     """touch; that it cannot start is an answer too."""
     try:
@@ -295,7 +317,7 @@ def cell(kafkafs, fault_kind, work_kind):
         cluster.start()
         work.prepare(cluster)
         cluster.settle()
-        fault.replica = replica
+        fault.replica, fault.work = replica, work_kind
         fault.break_it(replica)
         work.ask(cluster)
         cluster.settle()
@@ -303,8 +325,7 @@ def cell(kafkafs, fault_kind, work_kind):
         if work_kind is Delete and not os.path.exists(cluster.path('admin/delete_topics/t')):
             found += [f'said to be done: {x}' for x in work.faults(cluster)]
         fault.repair(replica)
-        if os.path.exists(cluster.path('brokers/ids/2')):
-            os.unlink(cluster.path('brokers/ids/2'))
+        kill_broker(cluster)
         start_broker(cluster)
         work.again(cluster)
         cluster.settle()
