@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -121,4 +122,13 @@ bool process_wait_end(pid_t pid, int timeout_ms)
     int n = poll(&p, 1, timeout_ms);
     close(fd);
     return n == 1;
+}
+
+bool process_dying(pid_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int)pid), *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return true;
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && (name_end[2] == 'Z' || name_end[2] == 'X');
 }

@@ -20,3 +20,5 @@ void signals_end(void);
 
 /* Waits until a process has ended; false after `timeout_ms`. */
 bool process_wait_end(pid_t pid, int timeout_ms);
+/* Has the process been killed, though it may not have closed its files yet? Its main thread is dead. */
+bool process_dying(pid_t pid);

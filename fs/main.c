@@ -133,12 +133,12 @@ static int open_store(struct app *a, char **why)
     const struct store_config config = {.now_ms = now_ms, .feed = feed, .failed = store_failed, .ctx = a};
     bool read_only = a->options->read_only;
     int rc = store_open_lmdb(a->metadata, /* create= */ !read_only, read_only, &config, &a->store, why);
-    if (rc != -EBUSY || mounted_source(a->source))
+    if (rc != -EBUSY)
         return rc;
-    /* Who has it is not mounted any more: it is on its way out, and its pid ends the text. */
+    /* The holder's pid ends the text. It is waited for if it is on its way out: unmounted already, or killed. */
     const char *number = strrchr(*why, ' ');
     pid_t pid = number ? (pid_t)strtol(number + 1, NULL, 10) : 0;
-    if (pid <= 0 || !process_wait_end(pid, PREDECESSOR_MS))
+    if (pid <= 0 || (mounted_source(a->source) && !process_dying(pid)) || !process_wait_end(pid, PREDECESSOR_MS))
         return rc;
     g_clear_pointer(why, g_free);
     return store_open_lmdb(a->metadata, !read_only, read_only, &config, &a->store, why);
