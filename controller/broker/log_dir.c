@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -127,27 +128,49 @@ int log_dir_open(const char *path, bool use_topic_ids, struct log_dir **ret, cha
     return 0;
 }
 
-/* Java's FileLock is fcntl(F_SETLK); an open file description lock conflicts with it, and also with one of this
- * process.
+/*
+ * Java's FileLock is fcntl(F_SETLK) for writing: a lock for reading keeps it out, and is kept out by it. Against other
+ * brokers here, which lock for reading too, flock() does the same. So nothing is open for writing while the broker
+ * runs, and its disk can be remounted read-only. Where flock() is made of fcntl() (NFS) that takes a descriptor for
+ * writing.
  */
+static int lock_file(int fd, short type, bool with_flock)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+
+    if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
+        return errno == EACCES ? -EAGAIN : -errno;
+    return with_flock && flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+static int open_lock_file(const struct log_dir *d, int access)
+{
+    int fd = openat(d->fd, ".lock", access | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+
+    return fd < 0 ? -errno : fd;
+}
+
 int log_dir_lock(struct log_dir *d, char **ret_why)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int fd = openat(d->fd, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+    int fd = open_lock_file(d, O_RDONLY);
+    int r = fd < 0 ? fd : lock_file(fd, F_RDLCK, true);
 
-    if (fd < 0)
-        return fail(errno, ret_why, d->path, "the lock file .lock cannot be opened");
-    if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
-        int err = errno;
+    if (fd >= 0 && r == -EBADF) {
         close(fd);
-        if (err != EAGAIN && err != EACCES)
-            return fail(err, ret_why, d->path, "the lock file .lock cannot be locked");
-        if (ret_why)
-            *ret_why = g_strdup_printf("%s: its lock is held: a running broker uses this log dir", d->path);
-        return -EBUSY;
+        fd = open_lock_file(d, O_RDWR);
+        r = fd < 0 ? fd : lock_file(fd, F_WRLCK, false);
     }
-    d->lock_fd = fd;
-    return 0;
+    if (r == 0) {
+        d->lock_fd = fd;
+        return 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (r != -EAGAIN)
+        return fail(-r, ret_why, d->path, "the lock file .lock cannot be locked");
+    if (ret_why)
+        *ret_why = g_strdup_printf("%s: its lock is held: a running broker uses this log dir", d->path);
+    return -EBUSY;
 }
 
 int log_dir_check(const struct log_dir *d, char **ret_why)

@@ -682,6 +682,27 @@ static void lock_of_another_process(void **state)
     close(ready[1]);
 }
 
+static void a_locked_disk_can_be_made_read_only(void **state)
+{
+    struct fixture *f = *state;
+    g_autofree char *path = g_build_filename(f->top, "disk", NULL);
+    struct log_dir *d;
+    char *why = NULL;
+
+    if (!can_mount() || mkdir(path, 0755) < 0 || mount("none", path, "tmpfs", 0, "size=1m") < 0)
+        skip();
+    assert_int_equal(log_dir_open(path, true, &d, &why), 0);
+    assert_int_equal(log_dir_lock(d, &why), 0);
+    assert_int_equal(mount("none", path, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL), 0);
+    struct log_task t = {.topic = topic_ref_new("t", ID_A)};
+    int r = log_create(d, &t);
+    assert_int_equal(r, -EROFS);
+    assert_true(log_dir_error_is_fatal(r));
+    topic_ref_unref(t.topic);
+    log_dir_close(d);
+    assert_int_equal(umount(path), 0);
+}
+
 static void notices_another_directory(void **state)
 {
     struct fixture *f = *state;
@@ -790,6 +811,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(foreign_names, set_up, tear_down),
             cmocka_unit_test_setup_teardown(lock, set_up, tear_down),
             cmocka_unit_test_setup_teardown(lock_of_another_process, set_up, tear_down),
+            cmocka_unit_test_setup_teardown(a_locked_disk_can_be_made_read_only, set_up, tear_down),
             cmocka_unit_test_setup_teardown(notices_another_directory, set_up, tear_down),
             cmocka_unit_test_setup_teardown(makes_missing_parents, set_up, tear_down),
             cmocka_unit_test_setup_teardown(checkpoints, set_up, tear_down),
