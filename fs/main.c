@@ -304,6 +304,7 @@ static int mount_source(const struct options *o)
     if (rc != 0)
         daemon_fail(why ? why : strerror(-rc));
     close_all(&a);
+    guardian_end();
     g_free(why);
     return rc == 0 ? 0 : 1;
 }

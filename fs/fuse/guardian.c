@@ -10,12 +10,14 @@
 #include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "fs/fuse/stale.h"
 
 /* How long a daemon that is ending may take to close its files before it counts as stuck. */
 #define GRACE_MS 50
 
+static pid_t guardian;
 static int to_guardian = -1; /* a pipe; carries one line: minor number, blank, mount point */
 
 static bool ended(int daemon, int timeout_ms)
@@ -101,6 +103,7 @@ int guardian_begin(void)
     if (pid == 0)
         guard(self, fds[0]);
     int rc = pid < 0 ? -errno : 0;
+    guardian = pid;
     close(fds[0]);
     to_guardian = fds[1];
     return rc;
@@ -115,4 +118,13 @@ void guardian_watch(const char *mountpoint)
     }
     close(to_guardian);
     to_guardian = -1;
+}
+
+void guardian_end(void)
+{
+    if (guardian <= 0)
+        return;
+    kill(guardian, SIGKILL);
+    (void)waitpid(guardian, NULL, 0);
+    guardian = 0;
 }
