@@ -282,6 +282,7 @@ struct engine *engine_new(const struct engine_config *config)
     e->hosts = g_ptr_array_new();
     e->incs = g_ptr_array_new();
     e->groups = g_ptr_array_new();
+    e->removing = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return e;
 }
 
@@ -349,6 +350,7 @@ void engine_free(struct engine *e)
     g_ptr_array_unref(e->hosts);
     g_ptr_array_unref(e->incs);
     g_ptr_array_unref(e->groups);
+    g_hash_table_unref(e->removing);
     queue_free(e->queue);
     pthread_mutex_destroy(&e->lock);
     g_free(e->cluster_dir);

@@ -131,8 +131,9 @@ struct engine {
     GPtrArray *groups;    /* struct start_group */
     struct watcher *watcher;
     uint64_t next_key;
-    gen_t gen;     /* of the message or timer being handled; held */
-    unsigned txns; /* transactions under way */
+    gen_t gen;            /* of the message or timer being handled; held */
+    unsigned txns;        /* transactions under way */
+    GHashTable *removing; /* paths of config changes whose removal is one of them */
     int64_t stop_deadline_ms;
 };
 

@@ -295,19 +295,25 @@ static int64_t config_now_ms(void *ctx)
 static void removed(struct engine *e, struct engine_msg *m)
 {
     e->txns--;
+    g_hash_table_remove(e->removing, m->text);
 }
 
-/* Each in a transaction of its own: another broker may be faster, and the store commits them together anyway. */
+/* Each in a transaction of its own: another process may be faster, and the store commits them together anyway. All
+ * brokers of this one come to remove the same nodes at the same time: the first does it for the others, and so without
+ * its session. */
 static void config_remove(void *ctx, GPtrArray *paths)
 {
-    struct incarnation *inc = ctx;
+    struct engine *e = ((struct incarnation *)ctx)->engine;
 
     for (guint i = 0; i < paths->len; i++) {
+        const char *path = g_ptr_array_index(paths, i);
+        if (!mirror_exists(e->config.mirror, path) || !g_hash_table_add(e->removing, g_strdup(path)))
+            continue;
         struct txn *txn = txn_new(TXN_INTERNAL);
         struct engine_msg *m = engine_msg_new(removed);
-        m->inc = inc;
-        txn_delete(txn, g_ptr_array_index(paths, i), -1);
-        engine_submit(inc->engine, txn, inc->session, inc->engine->gen, m);
+        m->text = g_strdup(path);
+        txn_delete(txn, path, -1);
+        engine_submit(e, txn, /* session= */ 0, e->gen, m);
     }
     g_ptr_array_unref(paths);
 }
