@@ -157,6 +157,21 @@ static bool is_running(struct controller *c, const struct partition *p, const st
     return same;
 }
 
+/* A target on a broker that is not there is waited for, and said. */
+static void say_missing_brokers(struct controller *c, const struct reassignment_entry *e)
+{
+    g_autoptr(GString) missing = g_string_new(NULL);
+    for (uint32_t i = 0; i < e->replicas->n; i++) {
+        if (!context_broker(&c->ctx, e->replicas->id[i])) {
+            g_string_append_printf(missing, "%s%d", missing->len ? ", " : "", e->replicas->id[i]);
+        }
+    }
+    if (missing->len) {
+        complain(c, 0, FILE_PATH, "%s-%d waits for brokers that are not running: %s", e->topic, e->partition,
+                missing->str);
+    }
+}
+
 /* Takes on what the file says. `again`: also what is running already (a new controller). `started`, if given, gets the
  * partitions. */
 static void process_file(struct controller *c, bool again, GHashTable *started)
@@ -174,6 +189,9 @@ static void process_file(struct controller *c, bool again, GHashTable *started)
             complain(c, EINVAL, FILE_PATH, "%s-%d is left out: %s", e->topic, e->partition, why);
             g_hash_table_add(refused, e);
         } else if (again || !is_running(c, p, e)) {
+            if (!again) {
+                say_missing_brokers(c, e);
+            }
             g_ptr_array_add(partitions, p);
             g_ptr_array_add(targets, e->replicas);
             if (started) {

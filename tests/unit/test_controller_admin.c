@@ -96,6 +96,7 @@ static void reassign_taken_back(void **state)
     world_settle(w);
     reassign(w, "a 0 9,2");
     expect_asked(w, "/.state/topics/a/0/adding", "9\n");
+    expect_said(w->error_log, "a-0 waits for brokers that are not running: 9");
     assert_true(world_exists(w, REASSIGN));
     world_delete(w, REASSIGN);
     reassign(w, "a 0 1,2");
