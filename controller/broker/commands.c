@@ -151,6 +151,11 @@ static void handle_kill(struct engine *e, struct engine_msg *m)
 {
     struct host *h = host_find(e, m->broker_id);
 
+    if (h && !h->now && h->sessions > 0 && !e->stopping) { /* it is dying already: answered when it is gone */
+        struct start_waiter w = {.answer = m->answer, .arg = m->arg};
+        g_array_append_val(h->mourners, w);
+        return;
+    }
     if (!h || !h->now || e->stopping) {
         m->answer(m->arg, e->stopping ? ESHUTDOWN : ENOENT);
         return;

@@ -63,8 +63,10 @@ struct host {
     struct broker_config *config; /* as last read, for the next start; NULL: the incarnation has it, or it was bad */
     struct incarnation *now;      /* NULL: none */
     unsigned old_parts;           /* of former lives: threads and sessions that have not ended */
+    unsigned sessions;            /* of those: sessions, so the registration may still be there */
     bool start_again;             /* asked to start while it is stopping */
     GArray *waiters;              /* struct start_waiter: of the start under way */
+    GArray *mourners;             /* struct start_waiter: a kill that came while it was dying by itself */
     GHashTable *defaults;         /* values of the file as last read; protected by engine->lock */
 };
 

@@ -17,6 +17,7 @@ struct host *host_new(struct engine *e, int32_t id, const char *file)
     h->id = id;
     h->file = g_strdup(file);
     h->waiters = g_array_new(FALSE, FALSE, sizeof(struct start_waiter));
+    h->mourners = g_array_new(FALSE, FALSE, sizeof(struct start_waiter));
     pthread_mutex_lock(&e->lock);
     g_ptr_array_add(e->hosts, h);
     pthread_mutex_unlock(&e->lock);
@@ -29,6 +30,7 @@ void host_free(struct host *h)
     if (h->defaults)
         g_hash_table_unref(h->defaults);
     g_array_unref(h->waiters);
+    g_array_unref(h->mourners);
     g_free(h->file);
     g_free(h->why);
     g_free(h);
@@ -106,16 +108,21 @@ void host_set_config(struct host *h, struct broker_config *config)
         g_hash_table_unref(old);
 }
 
-void host_answer(struct host *h, int err)
+static void answer_all(GArray **list, int err)
 {
-    GArray *waiters = h->waiters;
+    GArray *waiters = *list;
 
-    h->waiters = g_array_new(FALSE, FALSE, sizeof(struct start_waiter));
+    *list = g_array_new(FALSE, FALSE, sizeof(struct start_waiter));
     for (guint i = 0; i < waiters->len; i++) {
         const struct start_waiter *w = &g_array_index(waiters, struct start_waiter, i);
         w->answer(w->arg, err);
     }
     g_array_unref(waiters);
+}
+
+void host_answer(struct host *h, int err)
+{
+    answer_all(&h->waiters, err);
 }
 
 /* ---- lives ---- */
@@ -278,6 +285,8 @@ static void handle_session_closed(struct engine *e, struct engine_msg *m)
 
     if (m->answer)
         m->answer(m->arg, 0);
+    answer_all(&h->mourners, 0);
+    h->sessions--;
     h->old_parts--;
     if (!h->now && h->state == HOST_STOPPING)
         host_set_state(h, HOST_STOPPED);
@@ -309,6 +318,7 @@ static void close_session(struct incarnation *inc, gen_t gen, void (*answer)(voi
     struct closing *c = g_new(struct closing, 1);
 
     *c = (struct closing){.inc = inc_ref(inc), .answer = answer, .arg = arg, .gen = gen};
+    inc->host->sessions++;
     inc->host->old_parts++;
     settle_hold(inc->engine->config.settle, gen);
     store_session_close(inc->engine->config.store, inc->session, gen, session_closed, c);

@@ -22,7 +22,7 @@ static bool is_broker(const char *path, int32_t *ret_id)
 enum action_command actions_command(const struct request *request, int32_t *ret_broker, const char **ret_topic)
 {
     if (is_broker(request->path, ret_broker))
-        return request->type == REQ_CREATE ? COMMAND_START_BROKER : COMMAND_KILL_BROKER;
+        return request->type == REQ_CREATE || request->type == REQ_TOUCH ? COMMAND_START_BROKER : COMMAND_KILL_BROKER;
     *ret_topic = path_child_of(request->path, DELETE_TOPICS);
     return COMMAND_RETRY_DELETION;
 }
@@ -80,8 +80,11 @@ static bool plan_registration(const struct actions *a, const struct request *r, 
     case REQ_MKDIR:
         plan_refuse(ret, EPERM, "a broker registers itself: `touch` starts it");
         return true;
-    case REQ_TOUCH:
-        plan_nothing(ret);
+    case REQ_TOUCH: /* of a broker that runs it is nothing, of one that is dying it is a start */
+        if (has_session(a, r->path))
+            plan_command(ret);
+        else
+            plan_nothing(ret);
         return true;
     case REQ_UNLINK:
     case REQ_RMDIR:
