@@ -14,7 +14,7 @@ struct disk_worker {
     struct queue *queue;
     pthread_t thread;
     atomic_bool abrupt;
-    _Atomic int64_t delete_delay_ms;
+    _Atomic int64_t delete_delay_ms, alive_ms;
     /* the thread's own */
     struct log_dir *dir; /* NULL: not open */
     int watch;           /* -1: none */
@@ -86,6 +86,7 @@ static void do_open(struct disk_worker *w, struct disk_job *job)
         set_error(job, r, true, why);
         return;
     }
+    w->dir->alive_ms = &w->alive_ms;
     r = log_dir_lock(w->dir, &why);
     if (r < 0) {
         set_error(job, r, r != -EBUSY, why);
@@ -162,6 +163,7 @@ static void do_batch(struct disk_worker *w, struct disk_job *job)
         struct log_task *t = &g_array_index(batch->tasks, struct log_task, i);
         bool fatal = false;
         t->err = do_task(w, job, t, &fatal);
+        log_dir_alive(w->dir);
         if (t->err < 0 && fatal)
             disk_batch_fail(batch, i, t->err,
                     g_strdup_printf("%s/%s-%d: %s", w->config.path, t->topic->name, t->partition, g_strerror(-t->err)));
@@ -305,6 +307,11 @@ void disk_worker_submit(struct disk_worker *w, struct disk_job *job)
 void disk_worker_set_delay(struct disk_worker *w, int64_t delete_delay_ms)
 {
     atomic_store(&w->delete_delay_ms, delete_delay_ms);
+}
+
+int64_t disk_worker_alive_ms(struct disk_worker *w)
+{
+    return atomic_load_explicit(&w->alive_ms, memory_order_relaxed);
 }
 
 void disk_worker_end(struct disk_worker *w, bool abrupt)

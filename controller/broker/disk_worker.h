@@ -68,6 +68,8 @@ int disk_worker_new(const struct disk_worker_config *config, struct disk_worker 
 /* Any thread; takes the job over until `done`. Not after disk_worker_end(). */
 void disk_worker_submit(struct disk_worker *w, struct disk_job *job);
 void disk_worker_set_delay(struct disk_worker *w, int64_t delete_delay_ms);
+/* When the disk last did something for a long job (monotonic), 0: never. */
+int64_t disk_worker_alive_ms(struct disk_worker *w);
 /* No more jobs. `abrupt`: what is queued is not done any more, as if the process had died. */
 void disk_worker_end(struct disk_worker *w, bool abrupt);
 /* After `ended`: joins the thread and frees. */

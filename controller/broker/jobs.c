@@ -299,8 +299,8 @@ static int64_t waiting_since(struct inc_dir *d)
 
     if (d->silent)
         return -1;
-    if (head)
-        return MAX(head->submitted_ms, d->last_answer_ms);
+    if (head) /* a long job shows that it goes on */
+        return MAX(MAX(head->submitted_ms, d->last_answer_ms), d->worker ? disk_worker_alive_ms(d->worker) : 0);
     return atomic_load(&d->end_held) ? d->end_ms : -1;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -324,4 +325,10 @@ int log_dir_read_file(int dir_fd, const char *name, GString **ret)
         return r;
     *ret = g_steal_pointer(&text);
     return 0;
+}
+
+void log_dir_alive(struct log_dir *d)
+{
+    if (d->alive_ms)
+        atomic_store_explicit(d->alive_ms, g_get_monotonic_time() / 1000, memory_order_relaxed);
 }

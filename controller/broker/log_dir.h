@@ -16,9 +16,10 @@ struct log_dir {
     int fd, lock_fd;
     dev_t dev;
     ino_t ino;
-    bool use_topic_ids;     /* IBP >= 2.8 */
-    GHashTable *futures;    /* "topic-partition" -> name of its `-future` directory */
-    GArray *doomed;         /* struct doomed_log: renamed to `-delete`, to be removed later */
+    bool use_topic_ids;        /* IBP >= 2.8 */
+    GHashTable *futures;       /* "topic-partition" -> name of its `-future` directory */
+    GArray *doomed;            /* struct doomed_log: renamed to `-delete`, to be removed later */
+    _Atomic int64_t *alive_ms; /* set by long work whenever the disk has answered (monotonic); NULL: nobody asks */
     GHashTable *offsets[4]; /* per checkpoint file: "topic-partition" -> offset, those that are not 0; checkpoint.c */
 };
 struct doomed_log {
@@ -43,6 +44,8 @@ void log_dir_close(struct log_dir *d);
 int log_dir_open_child(int fd, const char *name);
 /* Does this error mean that the disk is bad, or only that one entry could not be treated? */
 bool log_dir_error_is_fatal(int err);
+/* The disk has answered. */
+void log_dir_alive(struct log_dir *d);
 
 /* ---- log_load.c ---- */
 struct found_log {

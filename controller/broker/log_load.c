@@ -160,6 +160,7 @@ static int load_entries(struct log_dir *d, int64_t due_ms, GArray *found, char *
         if (!is_directory(d, e))
             continue;
         r = load_entry(d, e->d_name, due_ms, found);
+        log_dir_alive(d);
         if (r < 0)
             *ret_why = g_strdup_printf("%s/%s: cannot be loaded: %s", d->path, e->d_name, g_strerror(-r));
     }
