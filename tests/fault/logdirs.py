@@ -144,6 +144,8 @@ class Missing(Fault):
         os.rename(self.dir, self.away)
 
     def repair(self, replica):
+        # a broker that was started meanwhile has made a new one, as Kafka does
+        shutil.rmtree(self.dir, ignore_errors=True)
         os.rename(self.away, self.dir)
 
 
