@@ -1,0 +1,585 @@
+/* Writing by format: what is applied when, and which error stands where a shell sees it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/fuse/kernel.h"
+
+static struct kernel *k;
+
+static int setup(void **state)
+{
+    k = kernel_new(/* raw= */ false);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    kernel_free(k);
+    return 0;
+}
+
+static void expect_error(const char *text)
+{
+    g_autofree char *line = last_error(k);
+    if (!strstr(line, text))
+        fail_msg("the last error is '%s', want '%s'", line, text);
+}
+
+static void expect_cat(const char *path, const char *text)
+{
+    g_autofree char *got = sh_cat(k, path);
+    assert_non_null(got);
+    assert_string_equal(got, text);
+}
+
+/* ---- no format ---- */
+
+static void test_opaque(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    assert_int_equal(sh_write(k, "/f", "abcdef"), 0);
+    expect_cat("/f", "abcdef");
+    assert_int_equal(sh_write(k, "/f", "{}"), 0);
+    expect_cat("/f", "{}");
+    assert_int_equal(sh_append(k, "/f", "b"), 0);
+    expect_cat("/f", "{}b");
+    assert_int_equal(k_lookup(k, 1, "f", &e), 0);
+    assert_int_equal(e.attr.size, 3);
+    assert_int_equal(k_open(k, e.nodeid, O_RDWR, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "ZZ", 1), 2);
+    assert_stored(k, "/f", "{ZZ"); /* at once */
+    assert_int_equal(k_truncate(k, e.nodeid, fh, 1), 0);
+    assert_stored(k, "/f", "{");
+    assert_int_equal(k_truncate(k, e.nodeid, 0, 3), 0);
+    struct bytes *data = NULL;
+    mirror_get(k->mirror, "/f", &data, NULL);
+    assert_int_equal(data->len, 3);
+    assert_memory_equal(data->data, "{\0\0", 3);
+    bytes_unref(data);
+    assert_int_equal(k_write(k, e.nodeid, fh, "x", 5), 1); /* a gap */
+    mirror_get(k->mirror, "/f", &data, NULL);
+    assert_int_equal(data->len, 6);
+    bytes_unref(data);
+    assert_int_equal(k_write(k, e.nodeid, fh, "x", ZNODE_MAX_DATA), -EFBIG);
+    assert_int_equal(k_write(k, e.nodeid, fh, "x", UINT64_C(1) << 62), -EFBIG);
+    assert_int_equal(k_truncate(k, e.nodeid, fh, UINT64_C(1) << 40), EFBIG);
+    assert_int_equal(k_release(k, e.nodeid, fh), 0);
+}
+
+/* The kernel's idea of the end is not asked for. */
+static void test_append_at_the_end(void **state)
+{
+    uint64_t fh;
+    other_create(k, "/f", "abc");
+    uint64_t ino = k_walk(k, "/f");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_APPEND, &fh), 0);
+    other_set(k, "/f", "abcdef");
+    assert_int_equal(k_write(k, ino, fh, "X", 0), 1);
+    assert_stored(k, "/f", "abcdefX");
+    k_release(k, ino, fh);
+}
+
+static void test_truncation_is_a_change(void **state)
+{
+    uint64_t fh;
+    other_create(k, "/f", "abc");
+    uint64_t ino = k_walk(k, "/f");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), 0);
+    assert_stored(k, "/f", ""); /* when the open returns */
+    k_release(k, ino, fh);
+    other_create(k, "/fixed", "abc");
+    ino = k_walk(k, "/fixed");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), EPERM);
+    assert_stored(k, "/fixed", "abc");
+    assert_int_equal(k_open(k, ino, O_WRONLY, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "x", 0), -EPERM);
+    expect_error("EPERM /fixed: it is fixed");
+    k_release(k, ino, fh);
+}
+
+/* Somebody else's change between judgement and commit: judged again, nobody sees the conflict, nothing is lost. */
+static void test_judged_again(void **state)
+{
+    uint64_t fh;
+    other_create(k, "/f", "abc");
+    uint64_t ino = k_walk(k, "/f");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_APPEND, &fh), 0);
+    k->hold = true;
+    other_set(k, "/f", "new");
+    const struct fuse_write_in in = {.fh = fh, .size = 1};
+    uint64_t unique = kernel_send(k, FUSE_WRITE, ino, &in, sizeof in, "X", 1);
+    kernel_sync(k);
+    k->hold = false;
+    g_autofree struct answer *a = kernel_wait(k, unique);
+    assert_int_equal(a->err, 0);
+    assert_stored(k, "/f", "newX");
+    assert_int_equal(stored_version(k, "/f"), 2);
+    k_release(k, ino, fh);
+}
+
+static void test_reader_keeps_one_value(void **state)
+{
+    uint64_t fh;
+    char buf[4];
+    other_create(k, "/f", "abcdef");
+    uint64_t ino = k_walk(k, "/f");
+    assert_int_equal(k_open(k, ino, O_RDONLY, &fh), 0);
+    other_set(k, "/f", "first.");
+    assert_int_equal(k_read(k, ino, fh, buf, 3, 0), 3); /* the value at the first read */
+    assert_memory_equal(buf, "fir", 3);
+    other_set(k, "/f", "second");
+    assert_int_equal(k_read(k, ino, fh, buf, 3, 3), 3);
+    assert_memory_equal(buf, "st.", 3);
+    assert_int_equal(k_read(k, ino, fh, buf, 3, 6), 0);
+    assert_int_equal(k_read(k, ino, fh, buf, 3, 0), 3); /* from the start again: as it is now */
+    assert_memory_equal(buf, "sec", 3);
+    assert_int_equal(k_write(k, ino, fh, "x", 0), -EBADF);
+    k_release(k, ino, fh);
+}
+
+/* ---- JSON ---- */
+
+static void test_json(void **state)
+{
+    assert_int_equal(sh_write(k, "/f.json", "{\"a\":1}"), 0);
+    assert_stored(k, "/f.json", "{\"a\":1}");
+    expect_cat("/f.json", "{\"a\":1}\n"); /* with one newline, with which it may be written too */
+    assert_int_equal(sh_write(k, "/f.json", "{\"a\":2}\n"), 0);
+    assert_stored(k, "/f.json", "{\"a\":2}");
+    assert_int_equal(sh_write(k, "/f.json", "{\"a\":}"), EINVAL);
+    expect_error("EINVAL /f.json: line 1, column");
+    assert_stored(k, "/f.json", "{\"a\":2}");
+    assert_int_equal(sh_write(k, "/f.json", "{\"wrong\":1}"), EINVAL);
+    expect_error("EINVAL /f.json: a wrong field");
+    assert_stored(k, "/f.json", "{\"a\":2}");
+    assert_int_equal(sh_append(k, "/f.json", "{}"), EINVAL);
+    assert_int_equal(stored_version(k, "/f.json"), 1);
+    /* an empty value is none */
+    assert_int_equal(sh_write(k, "/f.json", ""), 0);
+    assert_stored(k, "/f.json", "{\"a\":2}");
+}
+
+static void test_json_new(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    char buf[20];
+    assert_int_equal(k_create(k, 1, "f.json", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
+    assert_int_equal(e.entry_valid, 0);
+    assert_int_equal(k_lookup(k, 1, "f.json", NULL), ENOENT); /* it exists once its first value is whole */
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"a\":", 0), 5);
+    struct fuse_attr_out a;
+    assert_int_equal(k_getattr(k, e.nodeid, &a), 0);
+    assert_int_equal(a.attr.size, 5);
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
+    assert_false(mirror_exists(k->mirror, "/f.json"));
+    assert_int_equal(k_write(k, e.nodeid, fh, "1}", 5), 2);
+    assert_stored(k, "/f.json", "{\"a\":1}"); /* by that write */
+    assert_true(kernel_told(k, FUSE_NOTIFY_INVAL_ENTRY, 1, "f.json"));
+    assert_int_equal(k_write(k, e.nodeid, fh, " \n", 7), 2); /* white space is no second change */
+    assert_int_equal(k_write(k, e.nodeid, fh, "x", 9), -EINVAL);
+    assert_int_equal(stored_version(k, "/f.json"), 0);
+    /* the handle goes on: a second document after a truncation */
+    assert_int_equal(k_truncate(k, e.nodeid, fh, 0), 0);
+    assert_stored(k, "/f.json", "{\"a\":1}");
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"b\":2}", 0), 7);
+    assert_stored(k, "/f.json", "{\"b\":2}");
+    g_autofree char *path = k_xattr(k, e.nodeid, "user.zk.path");
+    assert_string_equal(path, "/f.json");
+    assert_int_equal(k_release(k, e.nodeid, fh), 0);
+    assert_int_equal(k_open(k, k_walk(k, "/f.json"), O_RDONLY, &fh), 0);
+    assert_int_equal(k_read(k, k_walk(k, "/f.json"), fh, buf, sizeof buf, 0), 8);
+}
+
+static void test_json_never_completed(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    other_create(k, "/f.json", "{}");
+    assert_int_equal(sh_write(k, "/f.json", "{\"a\":"), 0);
+    expect_error("EINVAL /f.json: a value that was not completed is dropped (5 bytes)");
+    assert_stored(k, "/f.json", "{}");
+    assert_int_equal(sh_write(k, "/g.json", "{"), 0);
+    assert_false(mirror_exists(k->mirror, "/g.json"));
+    expect_error("/g.json");
+    /* what has been said is not said again */
+    assert_int_equal(sh_write(k, "/f.json", "{\"a\"x"), EINVAL);
+    expect_error("line 1");
+    /* a truncation alone starts a value, and nothing comes of it */
+    assert_int_equal(k_create(k, 1, "h.json", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
+    assert_int_equal(k_release(k, e.nodeid, fh), 0);
+    expect_error("line 1");
+}
+
+static void test_json_exclusive(void **state)
+{
+    struct fuse_entry_out a, b;
+    uint64_t fh_a, fh_b;
+    assert_int_equal(k_create(k, 1, "f.json", O_WRONLY | O_EXCL, 0644, &a, &fh_a), 0);
+    assert_int_equal(k_create(k, 1, "f.json", O_WRONLY | O_TRUNC, 0644, &b, &fh_b), 0);
+    assert_int_not_equal(a.nodeid, b.nodeid);
+    assert_int_equal(k_write(k, b.nodeid, fh_b, "{\"b\":1}", 0), 7);
+    assert_int_equal(k_write(k, a.nodeid, fh_a, "{\"a\":1}", 0), -EEXIST);
+    assert_stored(k, "/f.json", "{\"b\":1}");
+    k_release(k, a.nodeid, fh_a);
+    k_release(k, b.nodeid, fh_b);
+    assert_int_equal(k_create(k, 1, "f.json", O_WRONLY | O_EXCL, 0644, &a, &fh_a), EEXIST);
+}
+
+/* The node goes while its new value is being written: `>` means that it shall be there. */
+static void test_json_removed_meanwhile(void **state)
+{
+    uint64_t fh;
+    other_create(k, "/f.json", "{}");
+    uint64_t ino = k_walk(k, "/f.json");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), 0);
+    other_delete(k, "/f.json");
+    assert_int_equal(k_write(k, ino, fh, "{\"a\":1}", 0), 7);
+    assert_stored(k, "/f.json", "{\"a\":1}");
+    k_release(k, ino, fh);
+}
+
+static void test_json_in_the_middle(void **state)
+{
+    uint64_t fh;
+    char buf[40];
+    other_create(k, "/f.json", "{\"a\":\"one\"}");
+    uint64_t ino = k_walk(k, "/f.json");
+    assert_int_equal(k_open(k, ino, O_RDWR, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "tw", 6), 2); /* dd conv=notrunc */
+    assert_stored(k, "/f.json", "{\"a\":\"twe\"}");
+    assert_int_equal(k_write(k, ino, fh, "[", 5), 1);
+    assert_stored(k, "/f.json", "{\"a\":\"twe\"}");
+    assert_int_equal(k_read(k, ino, fh, buf, sizeof buf, 0), 12); /* the writer reads what he wrote */
+    assert_memory_equal(buf, "{\"a\":[twe\"}\n", 12);
+    assert_int_equal(k_write(k, ino, fh, "123]", 6), 4);
+    assert_stored(k, "/f.json", "{\"a\":[123]}");
+    /* vi: truncate and write the whole again */
+    assert_int_equal(k_truncate(k, ino, fh, 0), 0);
+    assert_stored(k, "/f.json", "{\"a\":[123]}");
+    assert_int_equal(k_write(k, ino, fh, "{\"v\":1}\n", 0), 8);
+    assert_stored(k, "/f.json", "{\"v\":1}");
+    k_release(k, ino, fh);
+    /* truncate(2) by path can be followed by nothing */
+    assert_int_equal(k_truncate(k, ino, 0, 0), 0);
+    assert_int_equal(k_truncate(k, ino, 0, 7), 0);
+    assert_int_equal(k_truncate(k, ino, 0, 3), EINVAL);
+    assert_stored(k, "/f.json", "{\"v\":1}");
+}
+
+/* What the writer wrote is not lost when a value is refused: the next write goes on from there. */
+static void test_json_refused_in_the_middle(void **state)
+{
+    uint64_t fh;
+    other_create(k, "/f.json", "{}");
+    uint64_t ino = k_walk(k, "/f.json");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "{\"a\":", 0), 5);
+    assert_int_equal(k_write(k, ino, fh, "x}", 5), -EINVAL);
+    assert_int_equal(k_write(k, ino, fh, "\"wrong\"}", 5), -EINVAL);
+    assert_int_equal(k_write(k, ino, fh, "7}", 5), 2);
+    assert_stored(k, "/f.json", "{\"a\":7}");
+    k_release(k, ino, fh);
+}
+
+static void test_json_makes_a_directory(void **state)
+{
+    struct fuse_entry_out e;
+    struct fuse_attr_out a;
+    uint64_t fh;
+    assert_int_equal(k_create(k, 1, "t.dir", O_RDWR | O_TRUNC, 0644, &e, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"a\":1}", 0), 7);
+    assert_int_equal(k_getattr(k, e.nodeid, &a), 0);
+    assert_true(S_ISREG(a.attr.mode)); /* to whom has it open */
+    char buf[20];
+    assert_int_equal(k_read(k, e.nodeid, fh, buf, sizeof buf, 0), 8);
+    assert_int_equal(k_truncate(k, e.nodeid, fh, 0), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"a\":2}", 0), 7);
+    assert_stored(k, "/t.dir", "{\"a\":2}");
+    k_release(k, e.nodeid, fh);
+    struct fuse_entry_out d;
+    assert_int_equal(k_lookup(k, 1, "t.dir", &d), 0);
+    assert_true(S_ISDIR(d.attr.mode));
+    expect_cat("/t.dir/.data", "{\"a\":2}\n");
+    assert_int_equal(sh_write(k, "/t.dir/.data", "{\"a\":3}"), 0);
+    assert_stored(k, "/t.dir", "{\"a\":3}");
+    assert_int_equal(k_unlink(k, d.nodeid, ".data"), 0);
+    assert_int_equal(sh_write(k, "/t.dir/.data", "{\"a\":"), 0);
+    assert_int_equal(k_lookup(k, d.nodeid, ".data", NULL), ENOENT);
+    assert_int_equal(sh_write(k, "/t.dir/.data", "{\"a\":4}"), 0);
+    assert_stored(k, "/t.dir", "{\"a\":4}");
+}
+
+/* ---- numbers and lines ---- */
+
+static void test_number(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    assert_int_equal(sh_write(k, "/f.num", "12"), 0);
+    assert_stored(k, "/f.num", "12");
+    expect_cat("/f.num", "12\n");
+    assert_int_equal(sh_write(k, "/f.num", "13\n"), 0);
+    assert_stored(k, "/f.num", "13");
+    assert_int_equal(sh_write(k, "/f.num", "x"), EINVAL);
+    assert_int_equal(sh_write(k, "/f.num", "1 2"), EINVAL);
+    assert_int_equal(sh_write(k, "/f.num", ""), 0);
+    assert_stored(k, "/f.num", "13");
+    assert_int_equal(k_create(k, 1, "g.num", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "4", 0), 1);
+    assert_false(mirror_exists(k->mirror, "/g.num"));
+    assert_int_equal(k_write(k, e.nodeid, fh, "2\n", 1), 2);
+    assert_stored(k, "/g.num", "42"); /* by its newline, before the close */
+    k_release(k, e.nodeid, fh);
+}
+
+static void test_lines(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    assert_int_equal(k_create(k, 1, "f.cfg", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "a=1\n", 0), 4);
+    assert_int_equal(k_write(k, e.nodeid, fh, "b=2\nc=3", 4), 7);
+    assert_false(mirror_exists(k->mirror, "/f.cfg"));
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3"); /* one change, at the close */
+    assert_int_equal(stored_version(k, "/f.cfg"), 0);
+    k_release(k, e.nodeid, fh);
+    /* each line is checked at its write, and a bad one spoils all */
+    uint64_t ino = k_walk(k, "/f.cfg");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "x=1\n", 0), 4);
+    assert_int_equal(k_write(k, ino, fh, "bad\n", 4), -EINVAL);
+    expect_error("EINVAL /f.cfg: no key=value");
+    assert_int_equal(k_flush(k, ino, fh), 0);
+    k_release(k, ino, fh);
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3");
+    /* the last line may lack its newline: then it is checked at the close */
+    assert_int_equal(sh_write(k, "/f.cfg", "bad"), EINVAL);
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3");
+    /* JSON is JSON here too */
+    assert_int_equal(sh_write(k, "/f.cfg", "{\"a\":1}\n"), 0);
+    assert_stored(k, "/f.cfg", "{\"a\":1}");
+    assert_int_equal(sh_write(k, "/f.cfg", "{\"a\":]"), EINVAL);
+}
+
+static void test_lines_appended(void **state)
+{
+    uint64_t fh;
+    assert_int_equal(sh_append(k, "/f.cfg", "a=1\n"), 0);
+    assert_stored(k, "/f.cfg", "a=1\n");
+    assert_int_equal(sh_append(k, "/f.cfg", "b=2\nc=3\n"), 0);
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3\n");
+    assert_int_equal(stored_version(k, "/f.cfg"), 2); /* a change each */
+    uint64_t ino = k_walk(k, "/f.cfg");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_APPEND, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "d", 0), 1);
+    assert_int_equal(k_write(k, ino, fh, "=4\ne=", 0), 5);
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3\nd=4\n");
+    assert_int_equal(k_write(k, ino, fh, "5", 0), 1);
+    assert_int_equal(k_flush(k, ino, fh), 0);
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3\nd=4\ne=5");
+    /* the second line is refused: the write is cut short before it, and fails when it comes again */
+    assert_int_equal(k_write(k, ino, fh, "\nf=6\n\"wrong\"\ng=7\n", 0), 5);
+    assert_int_equal(k_write(k, ino, fh, "\"wrong\"\ng=7\n", 0), -EINVAL);
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3\nd=4\ne=5\nf=6\n");
+    k_release(k, ino, fh);
+}
+
+/* A writer that is killed closes its files too. */
+static void test_killed_writer(void **state)
+{
+    uint64_t fh;
+    other_create(k, "/f.cfg", "old");
+    uint64_t ino = k_walk(k, "/f.cfg");
+    pid_t pid = fork();
+    if (pid == 0) {
+        raise(SIGKILL);
+        _exit(0);
+    }
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0); /* dead, and still to be seen in /proc */
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "a=1\n", 0), 4);
+    assert_int_equal(k_flush_as(k, pid, ino, fh), 0);
+    assert_stored(k, "/f.cfg", "old");
+    k_release(k, ino, fh);
+    expect_error("the writer was killed");
+    waitpid(pid, NULL, 0);
+    /* and one that ends by itself is no killed one */
+    pid = fork();
+    if (pid == 0)
+        _exit(1);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "a=1\n", 0), 4);
+    assert_int_equal(k_flush_as(k, pid, ino, fh), 0);
+    assert_stored(k, "/f.cfg", "a=1");
+    k_release(k, ino, fh);
+    waitpid(pid, NULL, 0);
+}
+
+/* ---- made otherwise ---- */
+
+static void test_sequential(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    other_create(k, "/seq", NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sh_write(k, "/seq/n-", "{\"a\":1}"), 0);
+        assert_int_equal(k_lookup(k, k_walk(k, "/seq"), "n-", NULL), ENOENT);
+    }
+    g_autofree char *names = k_list(k, k_walk(k, "/seq"));
+    assert_string_equal(names, "n-0000000000 n-0000000001");
+    assert_int_equal(k_create(k, k_walk(k, "/seq"), "n-", O_WRONLY, 0644, &e, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"a\":1}", 0), 7);
+    g_autofree char *path = k_xattr(k, e.nodeid, "user.zk.path");
+    assert_string_equal(path, "/seq/n-0000000002");
+    /* the handle stands for the node that was made */
+    assert_int_equal(k_truncate(k, e.nodeid, fh, 0), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"b\":2}", 0), 7);
+    assert_stored(k, "/seq/n-0000000002", "{\"b\":2}");
+    k_release(k, e.nodeid, fh);
+    assert_int_equal(sh_write(k, "/seq/n-0000000042", "{}"), 0);
+    assert_stored(k, "/seq/n-0000000042", "{}");
+}
+
+static void test_command(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    assert_int_equal(k_create(k, 1, "x.cmd", O_WRONLY, 0644, &e, &fh), 0);
+    assert_int_equal(k->commands, 1);
+    assert_int_equal(e.entry_valid, 0); /* the node is yet to come */
+    assert_int_equal(k_touch(k, e.nodeid), 0);
+    assert_int_equal(k_release(k, e.nodeid, fh), 0);
+    k->command_err = EBUSY;
+    assert_int_equal(k_create(k, 1, "y.cmd", O_WRONLY, 0644, &e, &fh), EBUSY);
+    /* an interrupt makes no error of it, nor an answer */
+    k->command_err = 0;
+    k->hold_commands = true;
+    const struct fuse_create_in in = {.flags = O_WRONLY | O_CREAT, .mode = S_IFREG | 0644};
+    uint64_t unique = kernel_send(k, FUSE_CREATE, 1, &in, sizeof in, "z.cmd", 6);
+    const struct fuse_interrupt_in interrupt = {.unique = unique};
+    kernel_send(k, FUSE_INTERRUPT, 0, &interrupt, sizeof interrupt, NULL, 0);
+    kernel_sync(k);
+    assert_false(kernel_has(k, unique));
+    other_create(k, "/z.cmd", "made");
+    k->command_answer(k->command_arg, 0);
+    g_autofree struct answer *a = kernel_wait(k, unique);
+    assert_int_equal(a->err, 0);
+    assert_int_equal(((struct fuse_entry_out *)a->body)->nodeid, k_walk(k, "/z.cmd"));
+}
+
+/* ---- private temporary files ---- */
+
+static void test_private(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    char buf[20];
+    assert_int_equal(k_create(k, 1, "tmp1", O_RDWR | O_EXCL, 0600, &e, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "no JSON", 0), 7);
+    assert_int_equal(k_read(k, e.nodeid, fh, buf, sizeof buf, 3), 4);
+    k_release(k, e.nodeid, fh);
+    expect_cat("/tmp1", "no JSON"); /* found by its name */
+    g_autofree char *names = k_list(k, 1);
+    assert_string_equal(names, ""); /* not listed */
+    assert_int_equal(mirror_count(k->mirror), 0);
+    assert_int_equal(k_mkdir(k, 1, "tmp1", &e), EEXIST);
+    /* over a name: checked there, and one change */
+    other_create(k, "/f.json", "{}");
+    assert_int_equal(sh_write(k, "/tmp1", "{\"wrong\":1}"), 0);
+    assert_int_equal(k_rename(k, 1, "tmp1", 1, "f.json", 0), EINVAL);
+    assert_stored(k, "/f.json", "{}");
+    assert_int_equal(sh_write(k, "/tmp1", "{\"a\":1}\n"), 0);
+    assert_int_equal(k_rename(k, 1, "tmp1", 1, "f.json", RENAME_NOREPLACE), EEXIST);
+    assert_int_equal(k_rename(k, 1, "tmp1", 1, "f.json", 0), 0);
+    assert_stored(k, "/f.json", "{\"a\":1}");
+    assert_int_equal(stored_version(k, "/f.json"), 1);
+    assert_int_equal(k_lookup(k, 1, "tmp1", NULL), ENOENT);
+    /* over `.data` */
+    assert_int_equal(k_mkdir(k, 1, "d", &e), 0);
+    uint64_t d = e.nodeid;
+    assert_int_equal(k_create(k, d, "tmp2", O_RDWR | O_EXCL, 0600, &e, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "own", 0), 3);
+    k_release(k, e.nodeid, fh);
+    assert_int_equal(k_rename(k, d, "tmp2", d, ".data", 0), 0);
+    assert_stored(k, "/d", "own");
+    /* to a new name; and gone at unlink */
+    assert_int_equal(k_create(k, d, "tmp3", O_RDWR | O_EXCL, 0600, &e, &fh), 0);
+    assert_int_equal(k_rename(k, d, "tmp3", d, "g", 0), 0);
+    assert_stored(k, "/d/g", "");
+    assert_int_equal(k_create(k, d, "tmp4", O_RDWR | O_EXCL, 0600, &e, &fh), 0);
+    assert_int_equal(k_unlink(k, d, "tmp4"), 0);
+    assert_int_equal(k_lookup(k, d, "tmp4", NULL), ENOENT);
+    assert_int_equal(k_write(k, e.nodeid, fh, "x", 0), 1); /* to whom has it open it is still there */
+    k_release(k, e.nodeid, fh);
+    /* other modes and flags are no private files */
+    assert_int_equal(k_create(k, d, "open", O_RDWR | O_EXCL, 0644, &e, &fh), 0);
+    assert_true(mirror_exists(k->mirror, "/d/open"));
+    assert_int_equal(k_create(k, d, "wronly", O_WRONLY | O_EXCL, 0600, &e, &fh), 0);
+    assert_true(mirror_exists(k->mirror, "/d/wronly"));
+}
+
+static void test_too_much(void **state)
+{
+    g_autofree char *big = g_malloc(100001);
+    memset(big, ' ', 100000);
+    big[100000] = '\0';
+    struct fuse_entry_out e;
+    uint64_t fh;
+    assert_int_equal(k_create(k, 1, "f.json", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(k_write(k, e.nodeid, fh, big, (uint64_t)i * 100000), 100000);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{}", 1000000), -EFBIG);
+    k_release(k, e.nodeid, fh);
+    /* all that is being written, together */
+    atomic_store(&k->mount->budget.used, k->mount->budget.max - 10);
+    assert_int_equal(sh_write(k, "/g.json", "{\"a\":\"0123456789\"}"), ENOSPC);
+    atomic_store(&k->mount->budget.used, 0);
+    assert_int_equal(sh_write(k, "/g.json", "{\"a\":\"0123456789\"}"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            TEST(test_opaque),
+            TEST(test_append_at_the_end),
+            TEST(test_truncation_is_a_change),
+            TEST(test_judged_again),
+            TEST(test_reader_keeps_one_value),
+            TEST(test_json),
+            TEST(test_json_new),
+            TEST(test_json_never_completed),
+            TEST(test_json_exclusive),
+            TEST(test_json_removed_meanwhile),
+            TEST(test_json_in_the_middle),
+            TEST(test_json_refused_in_the_middle),
+            TEST(test_json_makes_a_directory),
+            TEST(test_number),
+            TEST(test_lines),
+            TEST(test_lines_appended),
+            TEST(test_killed_writer),
+            TEST(test_sequential),
+            TEST(test_command),
+            TEST(test_private),
+            TEST(test_too_much),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
