@@ -78,7 +78,7 @@ void reply_slice(fuse_req_t req, const void *data, size_t len, size_t size, off_
 /* Fails, with a line in `.state/errors`. */
 void refuse(fuse_req_t req, int err, const char *path, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* ---- name resolution (ops_dir.c) ---- */
+/* ---- name resolution (place.c) ---- */
 /* What a name in a directory means. */
 enum place_type {
     PLACE_NODE,    /* the znode `path`, there (`inode`) or not */
@@ -98,6 +98,8 @@ struct place {
  * `*ret_why`, static), ENOTDIR. */
 int place_find(struct mount *m, fuse_ino_t parent, const char *name, struct place *ret, const char **ret_why);
 void place_clear(struct place *p);
+/* Answers with the error of place_find(), and says it if there is something to say. */
+void refuse_name(fuse_req_t req, int err, fuse_ino_t parent, const char *name, const char *why);
 
 /* ---- operations ---- */
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);

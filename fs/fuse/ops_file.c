@@ -258,10 +258,8 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
     if (err == 0) {
         create(req, parent, name, mode, fi->flags, &p);
         place_clear(&p);
-    } else if (why) {
-        refuse(req, err, name, "%s", why);
     } else {
-        fuse_reply_err(req, err);
+        refuse_name(req, err, parent, name, why);
     }
 }
 

@@ -12,10 +12,7 @@ static bool find(fuse_req_t req, fuse_ino_t parent, const char *name, struct pla
     int err = place_find(mount_of(req), parent, name, p, &why);
     if (err == 0)
         return true;
-    if (why)
-        refuse(req, err, name, "%s", why);
-    else
-        fuse_reply_err(req, err);
+    refuse_name(req, err, parent, name, why);
     return false;
 }
 

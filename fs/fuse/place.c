@@ -85,3 +85,16 @@ int place_find(struct mount *m, fuse_ino_t parent, const char *name, struct plac
         place_clear(&p);
     return err;
 }
+
+void refuse_name(fuse_req_t req, int err, fuse_ino_t parent, const char *name, const char *why)
+{
+    if (!why) {
+        fuse_reply_err(req, err);
+        return;
+    }
+    struct inode *dir = inode_get(mount_of(req)->inodes, parent);
+    g_autofree char *dir_path = dir && dir->type == INODE_NODE ? znode_path(dir->node) : g_strdup("");
+    g_autofree char *path = path_join(dir_path, name);
+    inode_unref(dir);
+    refuse(req, err, path, "%s", why);
+}

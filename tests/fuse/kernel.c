@@ -218,6 +218,7 @@ struct kernel *kernel_new(bool raw)
     k->mirror = mirror_new(always_directory, NULL);
     k->answers = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     k->asked = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    k->interrupts = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     k->policy = (struct policy){.ctx = k,
             .always_directory = always_directory,
             .format = format,
@@ -283,6 +284,7 @@ void kernel_free(struct kernel *k)
     close(k->fd);
     g_hash_table_unref(k->answers);
     g_hash_table_unref(k->asked);
+    g_hash_table_unref(k->interrupts);
     g_queue_clear_full(&k->notices, g_free);
     mirror_free(k->mirror);
     journal_free(k->events);
@@ -303,10 +305,11 @@ void kernel_send_raw(struct kernel *k, const void *message, size_t len)
 {
     struct fuse_in_header h;
     memcpy(&h, message, sizeof h);
-    if (wants_answer(h.opcode)) {
-        uint64_t *unique = g_memdup2(&h.unique, sizeof h.unique);
+    uint64_t *unique = g_memdup2(&h.unique, sizeof h.unique);
+    if (wants_answer(h.opcode))
         assert_true(g_hash_table_add(k->asked, unique));
-    }
+    else
+        g_hash_table_add(k->interrupts, unique);
     assert_int_equal(send(k->fd, message, len, MSG_NOSIGNAL), len);
 }
 
@@ -377,6 +380,8 @@ static void take_message(struct kernel *k, const char *message, size_t len)
         take_notice(k, h.error, message + sizeof h, len - sizeof h);
         return;
     }
+    if (h.error == -EAGAIN && g_hash_table_remove(k->interrupts, &h.unique))
+        return;
     assert_true(g_hash_table_remove(k->asked, &h.unique)); /* asked for, and not answered before */
     assert_true(h.error <= 0 && h.error > -4096);
     assert_true(h.error == 0 || len == sizeof h);

@@ -25,10 +25,11 @@ struct kernel {
     pthread_t loop;
     int fd;
     uint64_t unique;
-    GHashTable *answers; /* &struct answer.unique -> struct answer, not yet taken */
-    GQueue notices;      /* struct notice_seen, not yet taken */
-    GHashTable *asked;   /* uniques whose answer is due */
-    bool hold;           /* the store does not work */
+    GHashTable *answers;    /* &struct answer.unique -> struct answer, not yet taken */
+    GQueue notices;         /* struct notice_seen, not yet taken */
+    GHashTable *asked;      /* uniques whose answer is due */
+    GHashTable *interrupts; /* of interrupts: libfuse may answer EAGAIN to one that came too early */
+    bool hold;              /* the store does not work */
     /* the policy's */
     GQueue questions; /* struct asked_question: parked */
     pthread_mutex_t lock;
