@@ -122,8 +122,8 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
         batch_update_metadata(c, named->pdata[i]);
     }
     batch_send(c);
-    /* A state that the leader of this epoch does not know: the answer to its change was lost, or a hand wrote it. In the
-     * same epoch it would never learn it. */
+    /* A state that the leader of this epoch does not know: the answer to its change was lost, or a hand wrote it. In
+     * the same epoch it would never learn it. */
     partitions_renew(c, behind);
     batch_send(c);
 }

@@ -244,16 +244,6 @@ struct outbox {
     struct control_request *update_metadata;
 };
 
-static int broker_index(const struct controller *c, int32_t id)
-{
-    for (guint i = 0; i < c->ctx.brokers->len; i++) {
-        if (((struct broker *)c->ctx.brokers->pdata[i])->id == id) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
 static struct control_request *open_request(
         const struct controller *c, struct control_request **slot, enum control_api api)
 {
@@ -285,7 +275,7 @@ static void build_entry(struct controller *c, struct outbox *out, const struct e
     for (int32_t r = e->first; r >= 0;) {
         const struct recipient *to = &g_array_index(c->batch->recipients, struct recipient, r);
         r = to->next;
-        int i = broker_index(c, to->broker);
+        int i = context_broker_index(&c->ctx, to->broker);
         if (i < 0) {
             continue;
         }

@@ -196,14 +196,16 @@ static guint broker_position(const struct context *x, int32_t id)
     return low;
 }
 
-struct broker *context_broker(const struct context *x, int32_t id)
+int context_broker_index(const struct context *x, int32_t id)
 {
     guint i = broker_position(x, id);
-    if (i == x->brokers->len) {
-        return NULL;
-    }
-    struct broker *b = x->brokers->pdata[i];
-    return b->id == id ? b : NULL;
+    return i < x->brokers->len && ((struct broker *)x->brokers->pdata[i])->id == id ? (int)i : -1;
+}
+
+struct broker *context_broker(const struct context *x, int32_t id)
+{
+    int i = context_broker_index(x, id);
+    return i < 0 ? NULL : x->brokers->pdata[i];
 }
 
 struct broker *context_broker_add(

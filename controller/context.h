@@ -93,6 +93,7 @@ void context_clear(struct context *x); /* everything; may be initialised again *
 
 /* ---- brokers ---- */
 struct broker *context_broker(const struct context *x, int32_t id);
+int context_broker_index(const struct context *x, int32_t id); /* in `brokers`, -1: not live */
 /* Takes the registration over. */
 struct broker *context_broker_add(
         struct context *x, int32_t id, int64_t epoch, struct broker_registration *registration);

@@ -111,6 +111,8 @@ void replicas_become_offline(struct controller *c, GArray *replicas);
 /* ---- topic_change.c ---- */
 void topic_change(struct controller *c, GHashTable *names);
 void partition_modifications(struct controller *c, GHashTable *names);
+/* Both, now: a request speaks of these topics, and what was told about them may still be queued behind it. */
+void topics_catch_up(struct controller *c, GHashTable *names);
 /* Reads a topic's node into the context (without leadership). NULL: no such node. */
 struct topic *topic_load(struct controller *c, const char *name);
 /* Its deletion was taken back before it started: what was left undone meanwhile, and what brokers were told, is put
@@ -213,6 +215,8 @@ void reassignment_file(struct controller *c);   /* it was made or changed */
 void reassignment_resume(struct controller *c); /* failover: what it says, then what the topics' nodes say */
 /* These are done: their entries leave the file, if they say what has been done. */
 void reassignment_file_done(struct controller *c, GPtrArray *partitions);
+/* Partitions that a request names and that are not known: takes in what is queued about their topics. */
+void requests_catch_up(struct controller *c, const GArray *entries);
 /* These topics (char *) are gone. */
 void reassignment_forget_topics(struct controller *c, GPtrArray *names);
 

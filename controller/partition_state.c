@@ -349,8 +349,8 @@ GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum el
     return elected;
 }
 
-/* Not for topics that are queued for deletion; but one that waits for the end of its reassignment needs leaders, or that
- * end would never come. */
+/* Not for topics that are queued for deletion; but one that waits for the end of its reassignment needs leaders, or
+ * that end would never come. */
 static bool needs_leaders(const struct topic *t)
 {
     return !t->deletion || (!t->deletion->started && t->n_reassigning > 0);

@@ -65,6 +65,7 @@ void replica_leader_election(struct controller *c)
         complain(c, EINVAL, FILE_PATH, "%s", bad);
     }
     bytes_unref(data);
+    requests_catch_up(c, entries);
     for (guint i = 0; entries && i < entries->len; i++) {
         const struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, i);
         struct partition *p = context_partition(&c->ctx, e->topic, e->partition);

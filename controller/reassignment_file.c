@@ -148,6 +148,18 @@ static const char *why_refused(const struct controller *c, const struct reassign
     return topic_partition(t, e->partition) ? NULL : "UNKNOWN_TOPIC_OR_PARTITION: there is no such partition";
 }
 
+void requests_catch_up(struct controller *c, const GArray *entries)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; entries && i < entries->len; i++) {
+        const struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, i);
+        if (!e->why && !context_partition(&c->ctx, e->topic, e->partition)) {
+            g_hash_table_add(names, e->topic);
+        }
+    }
+    topics_catch_up(c, names);
+}
+
 /* Is this request being carried out already? */
 static bool is_running(struct controller *c, const struct partition *p, const struct reassignment_entry *e)
 {
@@ -181,6 +193,7 @@ static void process_file(struct controller *c, bool again, GHashTable *started)
     g_autoptr(GHashTable) refused = g_hash_table_new(hash_entry, equal_entries);
     g_autoptr(GPtrArray) partitions = g_ptr_array_new();
     g_autoptr(GPtrArray) targets = g_ptr_array_new();
+    requests_catch_up(c, entries);
     for (guint i = 0; entries && i < entries->len; i++) {
         struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, i);
         struct partition *p = context_partition(&c->ctx, e->topic, e->partition);

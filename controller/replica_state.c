@@ -64,8 +64,12 @@ static void move(struct controller *c, const struct replica_of *r, enum replica_
     }
 }
 
+/* In a deletion replicas are told twice what they are already; elsewhere it is worth a line. */
 static void refuse(struct controller *c, const struct replica_of *r, enum replica_state target)
 {
+    if (r->p->topic->deletion) {
+        return;
+    }
     emit(c, "controller %d replica %s-%d broker %d %s -> %s refused", c->broker_id, r->p->topic->ref->name, r->p->id,
             r->broker, replica_state_name(replica_get_state(r->p, r->broker)), replica_state_name(target));
 }

@@ -37,24 +37,35 @@ static void free_item(struct item *item)
     g_free(item);
 }
 
-/* With the lock held: counts it as waiting and queues it. After the end nobody waits for it any more. */
-static void push_locked(struct controller_thread *t, struct item *item, gen_t gen)
+/* What came after the end: nothing happens any more, but whoever waits for a candidate's end is told. */
+static void drop_late(struct item *item)
 {
-    if (queue_push(t->queue, &item->base, gen)) {
-        t->waiting[item->type]++;
-        return;
-    }
-    if (item->kind == ITEM_WATCH) {
-        t->pending[item->type] = NULL;
+    if (item->ended) {
+        item->ended(item->arg);
     }
     free_item(item);
+}
+
+/* With the lock held: counts it as waiting and queues it. False: this is the end, and the caller keeps it. */
+static bool push_locked(struct controller_thread *t, struct item *item, gen_t gen)
+{
+    bool open = queue_push(t->queue, &item->base, gen);
+    t->waiting[item->type] += open;
+    return open;
 }
 
 static void push(struct controller_thread *t, struct item *item, gen_t gen)
 {
     pthread_mutex_lock(&t->lock);
-    push_locked(t, item, gen);
+    bool late = !push_locked(t, item, gen);
+    if (late && !t->stopped) {
+        g_ptr_array_add(t->late, item); /* the thread may still use what `ended` gives back */
+        late = false;
+    }
     pthread_mutex_unlock(&t->lock);
+    if (late) {
+        drop_late(item);
+    }
 }
 
 static void hold_merged(struct controller_thread *t, struct watch_item *w, gen_t gen)
@@ -88,8 +99,11 @@ static void push_watch(struct controller_thread *t, struct controller_event *eve
         w->item.type = event->type;
         w->item.event = event;
         w->oldest = gen;
-        t->pending[event->type] = w;
-        push_locked(t, &w->item, gen);
+        if (push_locked(t, &w->item, gen)) {
+            t->pending[event->type] = w;
+        } else {
+            free_item(&w->item);
+        }
     }
     pthread_mutex_unlock(&t->lock);
 }
@@ -311,6 +325,7 @@ struct controller_thread *controller_thread_new(const struct controller_thread_c
     t->config = *config;
     t->queue = queue_new(config->settle);
     t->candidates = g_ptr_array_new_with_free_func(free_candidate);
+    t->late = g_ptr_array_new();
     t->handling = -1;
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->run_lock, NULL);
@@ -335,6 +350,14 @@ void controller_thread_stop(struct controller_thread *t)
         t->started = false;
     }
     g_ptr_array_set_size(t->candidates, 0);
+    pthread_mutex_lock(&t->lock);
+    t->stopped = true;
+    g_autoptr(GPtrArray) late = t->late;
+    t->late = g_ptr_array_new();
+    pthread_mutex_unlock(&t->lock);
+    for (guint i = 0; i < late->len; i++) {
+        drop_late(late->pdata[i]);
+    }
 }
 
 void controller_thread_free(struct controller_thread *t)
@@ -342,6 +365,7 @@ void controller_thread_free(struct controller_thread *t)
     if (t) {
         controller_thread_stop(t);
         g_ptr_array_unref(t->candidates);
+        g_ptr_array_unref(t->late);
         queue_free(t->queue);
         pthread_mutex_destroy(&t->lock);
         pthread_mutex_destroy(&t->run_lock);

@@ -36,7 +36,9 @@ struct controller_thread {
     pthread_mutex_t lock;
     struct watch_item *pending[EVENT_TYPES];
     unsigned waiting[EVENT_TYPES];
-    int handling; /* enum controller_event_type, -1: none */
+    int handling;    /* enum controller_event_type, -1: none */
+    bool stopped;    /* the thread has ended */
+    GPtrArray *late; /* struct item: came between the closing of the queue and that */
 };
 
 int64_t thread_now_ms(void); /* CLOCK_MONOTONIC */

@@ -54,14 +54,38 @@ static void give_topic_id(struct controller *c, struct topic *t)
     t->unsaved = true;
 }
 
-static void add_partition(struct controller *c, struct topic *t, const struct partition_assignment *a)
+/* What no broker can hold: nothing at all, one replica twice, an id that is none. */
+static bool is_possible(const struct broker_ids *replicas)
+{
+    for (uint32_t i = 0; i < replicas->n; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (replicas->id[k] == replicas->id[i]) {
+                return false;
+            }
+        }
+        if (replicas->id[i] < 0) {
+            return false;
+        }
+    }
+    return replicas->n > 0;
+}
+
+/* NULL: the assignment is impossible, and the partition is left out. */
+static struct partition *add_partition(struct controller *c, struct topic *t, const struct partition_assignment *a)
 {
     struct broker_ids *none = c->ctx.none;
+    if (!is_possible(a->replicas)) {
+        g_autofree char *path = topic_path(t->ref->name);
+        g_autofree char *ids = broker_ids_text(a->replicas);
+        complain(c, EINVAL, path, "partition %d is left out: its replicas are [%s]", a->partition, ids);
+        return NULL;
+    }
     /* A topic that is being deleted ends its reassignment: all its replicas go (LinkedIn PR 596). */
     bool moving = !t->deletion;
     struct partition *p = topic_partition_add(&c->ctx, t, a->partition, broker_ids_ref(a->replicas),
             broker_ids_ref(moving ? a->adding : none), broker_ids_ref(moving ? a->removing : none));
     partition_set_reassigning(p, partition_is_being_reassigned(p));
+    return p;
 }
 
 struct topic *topic_load(struct controller *c, const char *name)
@@ -407,8 +431,10 @@ static void add_new_partitions(
     for (guint i = 0; i < a->partitions->len; i++) {
         const struct partition_assignment *p = &g_array_index(a->partitions, struct partition_assignment, i);
         if (!topic_partition(t, p->partition)) {
-            add_partition(c, t, p);
-            g_ptr_array_add(added, topic_partition(t, p->partition));
+            struct partition *new = add_partition(c, t, p);
+            if (new) {
+                g_ptr_array_add(added, new);
+            }
         }
     }
 }
@@ -473,4 +499,12 @@ void partition_modifications(struct controller *c, GHashTable *names)
     }
     create_partitions(c, added);
     topics_save(c, touched);
+}
+
+void topics_catch_up(struct controller *c, GHashTable *names)
+{
+    if (g_hash_table_size(names)) {
+        topic_change(c, names);
+        partition_modifications(c, names);
+    }
 }

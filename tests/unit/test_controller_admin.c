@@ -243,6 +243,24 @@ static void topic_gone_while_reassigned(void **state)
     world_free(w);
 }
 
+/* The request was merged into an event that is queued before that of the topic. */
+static void reassign_a_topic_that_is_not_known_yet(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1]}");
+    world_settle(w);
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[]}");
+    world_create(w, PREFERRED, "{\"version\":1,\"partitions\":[]}");
+    world_topic(w, "b", "{\"0\":[1]}");
+    world_topic(w, "c", "{\"0\":[1]}");
+    world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[1],\"1\":[1]}}");
+    world_set(w, PREFERRED, "{\"version\":1,\"partitions\":[{\"topic\":\"c\",\"partition\":0}]}");
+    reassign(w, "b 0 2; a 1 3");
+    expect_dirs(w, "1: a-0 c-0; 2: b-0; 3: a-1");
+    assert_string_equal(w->error_log->str, "");
+    world_free(w);
+}
+
 /* ---- elections ---- */
 
 static void preferred(void **state)
@@ -523,6 +541,7 @@ int main(void)
             cmocka_unit_test(delete_then_takeover_while_reassigning),
             cmocka_unit_test(reassign_a_partition_that_never_started),
             cmocka_unit_test(topic_gone_while_reassigned),
+            cmocka_unit_test(reassign_a_topic_that_is_not_known_yet),
             cmocka_unit_test(preferred),
             cmocka_unit_test(automatic_rebalance),
             cmocka_unit_test(rebalance_below_the_limit),

@@ -373,6 +373,25 @@ static void malformed_topics(void **state)
     world_free(w);
 }
 
+static void impossible_assignments(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1,1],\"1\":[],\"2\":[-4],\"3\":[2]}");
+    world_settle(w);
+    expect_asked(w, "/.state/topics/a", "deletion 3");
+    expect_state(w, "a", 3, "leader 2 epoch 0 isr 2");
+    expect_said(w->error_log, "partition 0 is left out: its replicas are [1,1]");
+    expect_said(w->error_log, "partition 1 is left out");
+    expect_said(w->error_log, "partition 2 is left out");
+    world_delete(w, "/controller");
+    world_settle(w);
+    expect_state(w, "a", 3, "leader 2 epoch 0 isr 2");
+    world_mark(w, "a");
+    world_settle(w);
+    expect_gone(w, "a");
+    world_free(w);
+}
+
 static void assignment_edited_by_hand(void **state)
 {
     struct world *w = world_of_three(NULL);
@@ -452,6 +471,7 @@ int main(void)
             cmocka_unit_test(partitions_added_to_a_deleted_topic),
             cmocka_unit_test(removed_by_hand),
             cmocka_unit_test(malformed_topics),
+            cmocka_unit_test(impossible_assignments),
             cmocka_unit_test(assignment_edited_by_hand),
             cmocka_unit_test(a_copied_topic),
             cmocka_unit_test(epoch_edited),

@@ -318,6 +318,11 @@ static void a_candidate_ends(void **state)
     settle_release(d->settle, gen);
     settle(d);
     controller_thread_stop(d->thread);
+    struct waiter late_end = WAITER;
+    gen = settle_hold_now(d->settle);
+    controller_thread_candidate_end(d->thread, 2, false, gen, has_ended, &late_end);
+    settle_release(d->settle, gen);
+    wait_for(&late_end);
     assert_int_equal(d->answered, 2);
     assert_int_equal(d->not_controller, 1);
     end(d);
