@@ -29,8 +29,8 @@ short_files() {
 }
 shell_syntax() {
     local file
-    for file in tests/run tests/*/run mnt-example/run .ci/run tests/*/*.bash tests/*/*.sh mnt-example/*.sh; do
-        [ ! -f "$file" ] || bash -n "$file" || return 1
+    for file in tests/run tests/*/run tests/lib/* mnt-example/run mnt-example/*.sh .ci/run; do
+        ! grep -qs '^#!.*bash\|\.bash$' <(head -n 1 "$file"; echo "$file") || bash -n "$file" || return 1
     done
 }
 # git_files PATTERN...: the files of the project, also those not yet committed; in a tree without git, all files.
@@ -69,6 +69,16 @@ unit_tests() {
     CMOCKA_MESSAGE_OUTPUT=tap meson test -C "$1" --no-rebuild --num-processes "$JOBS" \
         >"$LOGS/unit-$(basename "$1").log" 2>&1 </dev/null || status=$?
     count_meson "$1" "$status"
+}
+
+# ---- the simulated cluster -------------------------------------------------------------------------------------------
+
+# 20,000 seeds in under two minutes; and mistakes made on purpose, each of which it must see
+stage_simulation() {
+    local seeds=20000
+    [ "$LONG" = 0 ] || seeds=1000000
+    check simulation build/tests/fixture/sim --seeds "$seeds"
+    check mistakes env JOBS="$JOBS" tests/fixture/mistakes.py build
 }
 
 # ---- end to end ------------------------------------------------------------------------------------------------------
