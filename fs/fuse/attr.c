@@ -121,12 +121,22 @@ static void attr_of_virtual(const struct mount *m, const struct inode *i, struct
     st->st_ino = v->shown_ino;
     st->st_nlink = v->kind == VIRTUAL_DIRECTORY ? 2 : 1;
     set_times(st, m->started);
+    if (v->kind == VIRTUAL_DIRECTORY) { /* never the time of the kernel's cached listing: it is always asked for anew */
+        clock_gettime(CLOCK_REALTIME, &st->st_mtim);
+        set_times(st, st->st_mtim);
+    }
     if (v->kind == VIRTUAL_JOURNAL) {
         struct journal_extent now = journal_extent(v->journal);
         set_size(st, v->header_len + (size_t)(now.end - v->view.first));
         if (now.newest_ms > 0)
             set_times(st, time_of(now.newest_ms, 0));
     }
+}
+
+/* Nobody says who has a directory open, and one that is read while it goes is no error. */
+static bool was_directory(const struct inode *i)
+{
+    return i->type == INODE_NODE && i->ino == znode_ino(i->node) && znode_is_directory(i->node);
 }
 
 int attr_get(struct mount *m, struct inode *i, struct stat *ret, double *ret_timeout)
@@ -139,7 +149,7 @@ int attr_get(struct mount *m, struct inode *i, struct stat *ret, double *ret_tim
         mirror_rdlock(m->mirror);
         if (inode_alive(i))
             *ret_timeout = LONG_TIMEOUT;
-        else if (!inode_is_open(m->inodes, i))
+        else if (!inode_is_open(m->inodes, i) && !was_directory(i))
             err = ESTALE;
         if (err == 0)
             attr_of_node(m, i, i->node, ret);

@@ -77,8 +77,6 @@ struct handle *handle_unref(struct handle *h)
         return NULL;
     inode_unref(h->inode);
     bytes_unref(h->value);
-    if (h->entries)
-        g_ptr_array_unref(h->entries);
     staging_free(h->staging);
     pthread_mutex_destroy(&h->lock);
     g_free(h);

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Open files and directories. A handle is found by a number, so that nothing the kernel (or a test) says can be a wild
+ * Open files. A handle is found by a number, so that nothing the kernel (or a test) says can be a wild
  * pointer.
  *
  * What is being written belongs to the FUSE thread, and while `busy` to the edit that commits it (edit.h): the kernel
@@ -23,7 +23,6 @@ struct handle {
     /* ---- reading ---- */
     pthread_mutex_t lock;      /* protects the members of this section: answers come from other threads */
     struct bytes *value;       /* what is read: the value at the first read, or at the latest from offset 0 */
-    GPtrArray *entries;        /* a virtual directory's listing: struct virtual_entry */
     gen_t bound;               /* `settled`: what it waits for */
     uint64_t offset, position; /* a journal: the next byte of the file is at this position */
 

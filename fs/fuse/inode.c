@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include "fs/fuse/virtual.h"
 
 #define ROOT_INO 1
 #define OWN_NUMBERS (UINT64_C(1) << 63)
@@ -33,6 +34,7 @@ static void temp_free(struct temp *t)
 
 static void virtual_file_free(struct virtual_file *v)
 {
+    listings_free(v->listings);
     g_free(v->path);
     g_free(v);
 }

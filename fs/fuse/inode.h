@@ -46,6 +46,8 @@ struct temp {
     struct timespec atime, mtime, ctime;
 };
 
+struct listings;
+
 enum virtual_kind { VIRTUAL_DIRECTORY, VIRTUAL_FILE, VIRTUAL_WRITABLE, VIRTUAL_LINK, VIRTUAL_SETTLED, VIRTUAL_JOURNAL };
 
 /* INODE_VIRTUAL. A journal's inode is a view: its file begins with the oldest line kept when it was looked up, and only
@@ -57,6 +59,7 @@ struct virtual_file {
     struct journal_extent view;
     size_t header_len; /* of its first line, `lost N` */
     uint64_t shown_ino;
+    struct listings *listings; /* VIRTUAL_DIRECTORY, once listed (virtual.h); set by the FUSE thread */
 };
 
 struct inode {

@@ -50,7 +50,6 @@ static const struct fuse_lowlevel_ops operations = {
         .opendir = op_opendir,
         .readdir = op_readdir,
         .readdirplus = op_readdirplus,
-        .releasedir = op_releasedir,
         .fsyncdir = op_fsyncdir,
         .statfs = op_statfs,
         .setxattr = op_setxattr,

@@ -96,38 +96,11 @@ void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forg
     fuse_reply_none(req);
 }
 
+/* Directories are read without a handle. The kernel is told so once and opens them by itself from then on, with its
+ * cache of the listing: FUSE_NO_OPENDIR_SUPPORT, Linux 5.1 (so `find` asks nothing where nothing has changed). */
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct mount *m = mount_of(req);
-    struct inode *i = inode_get(m->inodes, ino);
-    bool cached = i && i->type == INODE_NODE, alive = true;
-    if (cached) {
-        mirror_rdlock(m->mirror);
-        alive = inode_alive(i) && znode_is_directory(i->node);
-        mirror_unlock(m->mirror);
-    }
-    struct handle *h = i && alive ? handle_new(m->handles, i, fi->flags) : NULL;
-    if (h) {
-        fi->fh = h->fh;
-        fi->cache_readdir = cached;
-        fi->keep_cache = cached; /* the kernel drops the listing without it */
-        if (fuse_reply_open(req, fi) != 0)
-            handle_close(m->handles, h);
-    } else {
-        fuse_reply_err(req, i && alive ? ENFILE : ESTALE);
-    }
-    handle_unref(h);
-    inode_unref(i);
-}
-
-void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-    struct mount *m = mount_of(req);
-    struct handle *h = handle_get(m->handles, fi->fh);
-    if (h)
-        handle_close(m->handles, h);
-    handle_unref(h);
-    fuse_reply_err(req, 0);
+    fuse_reply_err(req, ENOSYS);
 }
 
 void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
@@ -239,27 +212,26 @@ static void list_node(fuse_req_t req, struct inode *dir, size_t size, off_t off,
     g_free(l.buf);
 }
 
-static void list(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus)
+static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
 {
-    struct mount *m = mount_of(req);
-    struct handle *h = handle_get(m->handles, fi->fh);
-    if (!h)
-        fuse_reply_err(req, EBADF);
-    else if (h->inode->type == INODE_NODE)
-        list_node(req, h->inode, MIN(size, 1u << 20), off, plus);
-    else if (h->inode->type == INODE_VIRTUAL)
-        virtual_readdir(req, h, MIN(size, 1u << 20), off, plus);
+    struct inode *i = inode_get(mount_of(req)->inodes, ino);
+    if (!i)
+        fuse_reply_err(req, ESTALE);
+    else if (i->type == INODE_NODE)
+        list_node(req, i, MIN(size, 1u << 20), off, plus);
+    else if (i->type == INODE_VIRTUAL)
+        virtual_readdir(req, i, MIN(size, 1u << 20), MAX(off, 0), plus);
     else
         fuse_reply_buf(req, NULL, 0);
-    handle_unref(h);
+    inode_unref(i);
 }
 
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    list(req, size, off, fi, false);
+    list(req, ino, size, off, false);
 }
 
 void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    list(req, size, off, fi, true);
+    list(req, ino, size, off, true);
 }

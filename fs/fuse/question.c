@@ -11,6 +11,7 @@ struct state_question {
     enum state_query query;
     char *path;
     struct handle *handle;
+    struct inode *dir;
     size_t size, count;
     off_t off;
     bool plus;
@@ -21,6 +22,7 @@ static void question_free(struct parked *p)
 {
     struct state_question *q = (struct state_question *)p;
     handle_unref(q->handle);
+    inode_unref(q->dir);
     g_free(q->path);
     g_free(q);
 }
@@ -34,6 +36,7 @@ void question_ask(fuse_req_t req, const struct question *question)
     q->query = question->query;
     q->path = g_strdup(question->path);
     q->handle = question->h ? handle_ref(question->h) : NULL;
+    q->dir = question->dir ? inode_ref(question->dir) : NULL;
     q->size = question->size;
     q->count = question->count;
     q->off = question->off;
@@ -111,41 +114,22 @@ void state_answer_bytes(struct state_question *q, const void *data, size_t len)
     end(q, req);
 }
 
-static void free_entry(void *p)
-{
-    struct virtual_entry *e = p;
-    g_free(e->name);
-    g_free(e);
-}
-
-static void add_entry(GPtrArray *entries, const char *name, enum virtual_kind kind)
-{
-    struct virtual_entry *e = g_new(struct virtual_entry, 1);
-    *e = (struct virtual_entry){.name = g_strdup(name), .kind = kind};
-    g_ptr_array_add(entries, e);
-}
-
 void state_answer_list(struct state_question *q, const struct state_entry *entries, size_t n)
 {
     fuse_req_t req = answer(q);
     if (req) {
-        GPtrArray *list = g_ptr_array_new_with_free_func(free_entry);
-        add_entry(list, ".", VIRTUAL_DIRECTORY);
-        add_entry(list, "..", VIRTUAL_DIRECTORY);
+        g_autoptr(GPtrArray) list = listing_entries_new();
+        listing_entries_add(list, ".", VIRTUAL_DIRECTORY);
+        listing_entries_add(list, "..", VIRTUAL_DIRECTORY);
         if (strcmp(q->path, STATE_ROOT) == 0) {
-            add_entry(list, "settled", VIRTUAL_FILE);
-            add_entry(list, "errors", VIRTUAL_FILE);
-            add_entry(list, "events", VIRTUAL_FILE);
+            listing_entries_add(list, "settled", VIRTUAL_FILE);
+            listing_entries_add(list, "errors", VIRTUAL_FILE);
+            listing_entries_add(list, "events", VIRTUAL_FILE);
         }
         for (size_t i = 0; i < n; i++)
-            add_entry(list, entries[i].name, virtual_kind(entries[i].kind));
-        pthread_mutex_lock(&q->handle->lock);
-        if (q->handle->entries)
-            g_ptr_array_unref(q->handle->entries);
-        q->handle->entries = g_ptr_array_ref(list);
-        pthread_mutex_unlock(&q->handle->lock);
-        reply_entries(req, list, q->size, q->off, q->plus);
-        g_ptr_array_unref(list);
+            listing_entries_add(list, entries[i].name, virtual_kind(entries[i].kind));
+        struct listings *all = q->dir->virtual_file->listings;
+        listings_reply(req, all, list, listings_add(all, list), q->off, q->size, q->plus);
     }
     end(q, req);
 }
@@ -158,27 +142,4 @@ void state_answer_done(struct state_question *q)
     else if (req)
         fuse_reply_err(req, 0);
     end(q, req);
-}
-
-static mode_t type_of(enum virtual_kind kind)
-{
-    return kind == VIRTUAL_DIRECTORY ? S_IFDIR : kind == VIRTUAL_LINK ? S_IFLNK : S_IFREG;
-}
-
-/* The listing is the handle's own snapshot, so its index is a good cookie. No entry brings an inode with it: what is
- * below `.state` is asked for when it is looked up. */
-void reply_entries(fuse_req_t req, const GPtrArray *entries, size_t size, off_t off, bool plus)
-{
-    g_autofree char *buf = g_malloc(size);
-    size_t used = 0;
-    for (off_t i = MAX(off, 0); i < (off_t)entries->len; i++) {
-        const struct virtual_entry *v = g_ptr_array_index(entries, i);
-        struct fuse_entry_param e = {.attr.st_ino = 1, .attr.st_mode = type_of(v->kind)};
-        size_t n = plus ? fuse_add_direntry_plus(req, buf + used, size - used, v->name, &e, i + 1)
-                        : fuse_add_direntry(req, buf + used, size - used, v->name, &e.attr, i + 1);
-        if (n > size - used)
-            break;
-        used += n;
-    }
-    fuse_reply_buf(req, buf, used);
 }

@@ -254,22 +254,18 @@ void virtual_flush(fuse_req_t req, struct handle *h)
         fuse_reply_err(req, 0);
 }
 
-void virtual_readdir(fuse_req_t req, struct handle *h, size_t size, off_t off, bool plus)
+void virtual_readdir(fuse_req_t req, struct inode *dir, size_t size, off_t off, bool plus)
 {
-    pthread_mutex_lock(&h->lock);
-    GPtrArray *entries = off > 0 && h->entries ? g_ptr_array_ref(h->entries) : NULL;
-    pthread_mutex_unlock(&h->lock);
-    if (entries) {
-        reply_entries(req, entries, size, off, plus);
-        g_ptr_array_unref(entries);
-        return;
-    }
-    question_ask(req, &(struct question){.query = STATE_LIST,
-                              .path = h->inode->virtual_file->path,
-                              .h = h,
-                              .size = size,
-                              .off = off,
-                              .plus = plus});
+    struct virtual_file *v = dir->virtual_file;
+    if (!v->listings)
+        v->listings = listings_new();
+    g_autoptr(GPtrArray) entries = off > 0 ? listings_find(v->listings, off) : NULL;
+    if (entries)
+        listings_reply(req, v->listings, entries, listing_number(off), off, size, plus);
+    else
+        question_ask(
+                req, &(struct question){
+                             .query = STATE_LIST, .path = v->path, .dir = dir, .size = size, .off = off, .plus = plus});
 }
 
 void virtual_readlink(fuse_req_t req, struct inode *i)
