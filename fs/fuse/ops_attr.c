@@ -5,6 +5,9 @@
 #include "fs/fuse/virtual.h"
 #include "fs/fuse/write.h"
 
+/* Bytes in the store, by which the room for more znodes is estimated. */
+#define SMALL_ZNODE 512
+
 void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct inode *i = inode_get(mount_of(req)->inodes, ino);
@@ -145,6 +148,7 @@ void op_statfs(fuse_req_t req, fuse_ino_t ino)
     struct statvfs st = {.f_bsize = 4096, .f_frsize = 4096, .f_namemax = NAME_MAX_BYTES};
     st.f_blocks = usage.bytes_total / 4096;
     st.f_bfree = st.f_bavail = usage.bytes_free / 4096;
-    st.f_files = mirror_count(m->mirror);
+    st.f_ffree = st.f_favail = usage.bytes_free / SMALL_ZNODE;
+    st.f_files = mirror_count(m->mirror) + st.f_ffree;
     fuse_reply_statfs(req, &st);
 }
