@@ -1,0 +1,414 @@
+/* The broker core: in-sync sets, and controlled shutdown. */
+#include "tests/unit/broker_fixture.h"
+
+/* ---- in-sync sets ---- */
+
+static struct fetch_request *fetch_of(int32_t id, int64_t epoch, int32_t leader_epoch)
+{
+    struct fetch_request *r = g_new0(struct fetch_request, 1);
+    struct fetch_partition p = {.topic = topic_ref_new("t", ID_A), .leader_epoch = leader_epoch};
+
+    r->replica_id = id;
+    r->replica_epoch = epoch;
+    r->partitions = g_array_new(FALSE, FALSE, sizeof(struct fetch_partition));
+    g_array_append_val(r->partitions, p);
+    return r;
+}
+
+static void fetch(struct fixture *f, int32_t id, int64_t epoch, int32_t leader_epoch)
+{
+    struct fetch_request *r = fetch_of(id, epoch, leader_epoch);
+
+    broker_fetch(f->b, r, 1);
+    fetch_request_free(r);
+}
+
+static struct broker_request *take_asked(struct fixture *f)
+{
+    struct broker_request *r = g_queue_pop_head(&f->asked);
+
+    assert_non_null(r);
+    return r;
+}
+
+static void grant(struct fixture *f, struct broker_request *r)
+{
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        r->partitions[i].result_isr = broker_ids_ref(r->partitions[i].new_isr);
+        r->partitions[i].result_partition_epoch = r->partitions[i].partition_epoch + 1;
+    }
+    broker_answered(f->b, r, 1);
+}
+
+static struct fixture *leading(const char *isr)
+{
+    struct fixture *f = ready();
+
+    live(f, "123");
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = ME,
+                                               .leader_epoch = 2,
+                                               .isr = isr,
+                                               .replicas = "123",
+                                               .partition_epoch = 10,
+                                               .is_new = true}),
+            KERR_NONE);
+    return f;
+}
+
+static void a_follower_comes_back(void **state)
+{
+    struct fixture *f = leading("1");
+
+    fetch(f, 2, 55, 1); /* an old epoch: fenced */
+    fetch(f, 4, 55, 2); /* no replica */
+    assert_true(g_queue_is_empty(&f->asked));
+    fetch(f, 2, 55, 2);
+    struct broker_request *r = take_asked(f);
+    assert_int_equal(r->api, API_ALTER_PARTITION);
+    assert_int_equal(r->broker_epoch, EPOCH);
+    assert_int_equal(r->n_partitions, 1);
+    assert_int_equal(r->partitions[0].leader_epoch, 2);
+    assert_int_equal(r->partitions[0].partition_epoch, 10);
+    assert_int_equal(r->partitions[0].new_isr->n, 2);
+    assert_int_equal(r->partitions[0].new_isr->id[1], 2);
+    assert_int_equal(r->partitions[0].new_isr_epochs[0], EPOCH);
+    assert_int_equal(r->partitions[0].new_isr_epochs[1], 55);
+    fetch(f, 3, 66, 2); /* while one is in flight */
+    assert_true(g_queue_is_empty(&f->asked));
+    grant(f, r);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 11);
+    r = take_asked(f);
+    assert_int_equal(r->partitions[0].new_isr->n, 3);
+    assert_int_equal(r->partitions[0].partition_epoch, 11);
+    grant(f, r);
+    assert_int_equal(view(f, "t", 0).isr->n, 3);
+    fetch(f, 2, 55, 2); /* in it already */
+    assert_true(g_queue_is_empty(&f->asked));
+    assert_true(broker_idle(f->b));
+    destroy(f);
+}
+
+static void a_fetch_may_come_early(void **state)
+{
+    struct fixture *f = ready();
+
+    live(f, "12");
+    fetch(f, 2, 55, 2);
+    assert_int_equal(
+            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 2, .isr = "1", .is_new = true}), KERR_NONE);
+    grant(f, take_asked(f));
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    /* but not for the wrong epoch */
+    fetch(f, 2, 55, 3);
+    assert_int_equal(
+            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 4, .isr = "1", .partition_epoch = 20}),
+            KERR_NONE);
+    assert_true(g_queue_is_empty(&f->asked));
+    destroy(f);
+}
+
+static void only_live_followers_are_proposed(void **state)
+{
+    struct fixture *f = leading("1");
+
+    live(f, "13");
+    fetch(f, 2, 55, 2);
+    assert_true(g_queue_is_empty(&f->asked));
+    live(f, "123");
+    broker_answered(f->b, take_asked(f), 1); /* granted as asked: no result list */
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    destroy(f);
+    f = leading("1");
+    live(f, "13");
+    fetch(f, 2, 55, 2);
+    live(f, "3");
+    live(f, "13");
+    fetch(f, 3, 66, 2);
+    struct broker_request *r = take_asked(f);
+    assert_int_equal(r->partitions[0].new_isr->n, 2);
+    live(f, "1");
+    live(f, "123"); /* 2 came back, but has not fetched again */
+    r->partitions[0].error = KERR_INELIGIBLE_REPLICA;
+    broker_answered(f->b, r, 1);
+    live(f, "12");
+    assert_int_equal(f->held, 0);
+    destroy(f);
+}
+
+static void the_controller_changes(void **state)
+{
+    struct fixture *f = leading("1");
+
+    fetch(f, 2, 55, 2);
+    struct broker_request *r = take_asked(f);
+    r->error = KERR_NOT_CONTROLLER;
+    broker_answered(f->b, r, 1);
+    assert_true(g_queue_is_empty(&f->asked));
+    assert_int_equal(f->timers[BROKER_TIMER_ALTER_PARTITION], 50);
+    assert_int_equal(f->held, 0); /* nobody waits for that */
+    fetch(f, 3, 66, 2);
+    assert_true(g_queue_is_empty(&f->asked));
+    /* the timer */
+    broker_timer(f->b, BROKER_TIMER_ALTER_PARTITION, 1);
+    r = take_asked(f);
+    assert_int_equal(r->partitions[0].new_isr->n, 2); /* the same proposal: it may have been done */
+    /* its answer is lost, and another controller makes itself known */
+    live_at(f, "123", 6);
+    struct broker_request *again = take_asked(f);
+    assert_int_equal(again->partitions[0].new_isr->n, 2);
+    broker_answered(f->b, r, 1); /* late: of no use */
+    assert_int_equal(view(f, "t", 0).isr->n, 1);
+    grant(f, again);
+    grant(f, take_asked(f));
+    assert_int_equal(view(f, "t", 0).isr->n, 3);
+    destroy(f);
+}
+
+static void refused_proposals(void **state)
+{
+    static const struct {
+        enum kafka_error error;
+        bool again;
+    } cases[] = {{KERR_FENCED_LEADER_EPOCH, false}, {KERR_INVALID_UPDATE_VERSION, false},
+            {KERR_UNKNOWN_TOPIC_OR_PARTITION, false}, {KERR_UNKNOWN_TOPIC_ID, false}, {KERR_INVALID_REQUEST, false},
+            {KERR_INELIGIBLE_REPLICA, false}, {KERR_OPERATION_NOT_ATTEMPTED, false}, {KERR_NOT_CONTROLLER, true},
+            {KERR_UNKNOWN_SERVER_ERROR, true}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct fixture *f = leading("1");
+        f->timers[BROKER_TIMER_ALTER_PARTITION] = -1;
+        fetch(f, 2, 55, 2);
+        struct broker_request *r = take_asked(f);
+        r->partitions[0].error = cases[i].error;
+        broker_answered(f->b, r, 1);
+        assert_int_equal(view(f, "t", 0).isr->n, 1);
+        assert_int_equal(f->timers[BROKER_TIMER_ALTER_PARTITION], cases[i].again ? 50 : -1);
+        assert_int_equal(f->held, 0);
+        /* it asks again with the follower's next fetch */
+        if (!cases[i].again) {
+            fetch(f, 2, 56, 2);
+            r = take_asked(f);
+            assert_int_equal(r->partitions[0].new_isr_epochs[1], 56);
+            grant(f, r);
+            assert_int_equal(view(f, "t", 0).isr->n, 2);
+        }
+        destroy(f);
+    }
+}
+
+static void a_new_state_ends_a_proposal(void **state)
+{
+    struct fixture *f = leading("1");
+
+    fetch(f, 2, 55, 2);
+    struct broker_request *r = take_asked(f);
+    assert_int_equal(
+            leader_and_isr(f,
+                    (struct want){
+                            .leader = ME, .leader_epoch = 3, .isr = "1", .replicas = "123", .partition_epoch = 11}),
+            KERR_NONE);
+    grant(f, r);
+    assert_int_equal(view(f, "t", 0).isr->n, 1);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 11);
+    fetch(f, 2, 55, 3);
+    r = take_asked(f);
+    assert_int_equal(r->partitions[0].leader_epoch, 3);
+    stop_replica(f, "t", EPOCH_DURING_DELETE, true);
+    grant(f, r); /* the replica is gone */
+    destroy(f);
+}
+
+static void followers_fetch(void **state)
+{
+    struct fixture *f = ready();
+
+    live(f, "12");
+    /* in the ISR: nothing to say */
+    leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 1, .isr = "21", .is_new = true});
+    assert_true(g_queue_is_empty(&f->fetches));
+    leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 2, .isr = "2", .partition_epoch = 1});
+    struct fetch_request *r = g_queue_pop_head(&f->fetches);
+    assert_int_equal(f->fetched_from, 2);
+    assert_int_equal(r->replica_id, ME);
+    assert_int_equal(r->replica_epoch, EPOCH);
+    assert_int_equal(g_array_index(r->partitions, struct fetch_partition, 0).leader_epoch, 2);
+    fetch_request_free(r);
+    assert_false(broker_idle(f->b));
+    /* lost: the timer */
+    assert_int_equal(f->timers[BROKER_TIMER_FETCH], 1000);
+    broker_timer(f->b, BROKER_TIMER_FETCH, 1);
+    fetch_request_free(g_queue_pop_head(&f->fetches));
+    /* the leader was away and is back */
+    live(f, "1");
+    assert_true(g_queue_is_empty(&f->fetches));
+    live(f, "12");
+    fetch_request_free(g_queue_pop_head(&f->fetches));
+    /* taken in */
+    struct control_request *u = request(API_UPDATE_METADATA, 5);
+    struct live_broker l[] = {{.id = 1}, {.id = 2}};
+    g_array_append_vals(u->live_brokers, l, 2);
+    g_ptr_array_add(u->partition_states, state_of((struct want){.leader = 2, .leader_epoch = 2, .isr = "21"}));
+    send(f, u, EPOCH);
+    assert_true(broker_idle(f->b));
+    broker_timer(f->b, BROKER_TIMER_FETCH, 1);
+    assert_true(g_queue_is_empty(&f->fetches));
+    destroy(f);
+}
+
+/* ---- IBP < 2.7 ---- */
+
+static struct fixture *leading_old(void)
+{
+    struct fixture *f = make("inter.broker.protocol.version=2.6");
+
+    broker_loaded(f->b, 1);
+    live(f, "123");
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = ME,
+                                               .leader_epoch = 2,
+                                               .isr = "1",
+                                               .replicas = "123",
+                                               .partition_epoch = 10,
+                                               .is_new = true}),
+            KERR_NONE);
+    return f;
+}
+
+static void the_leader_writes_itself(void **state)
+{
+    struct fixture *f = leading_old();
+
+    fetch(f, 2, 55, 2);
+    assert_true(g_queue_is_empty(&f->asked));
+    struct txn *txn = g_queue_pop_head(&f->txns);
+    assert_int_equal(txn->ops[0].type, OP_SET);
+    assert_string_equal(txn->ops[0].path, "/brokers/topics/t/partitions/0/state");
+    assert_int_equal(txn->ops[0].version, 10);
+    struct leader_and_isr l;
+    assert_true(leader_and_isr_decode(txn->ops[0].data, &l, NULL));
+    assert_int_equal(l.leader, ME);
+    assert_int_equal(l.leader_epoch, 2);
+    assert_int_equal(l.controller_epoch, 5);
+    assert_int_equal(l.isr->n, 2);
+    leader_and_isr_clear(&l);
+    txn->rc = ZOK;
+    txn->ops[0].stat.version = 11;
+    broker_txn_done(f->b, txn, 1);
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 11);
+    txn = g_queue_pop_head(&f->txns);
+    assert_string_equal(txn->ops[0].path, "/isr_change_notification/isr_change_");
+    assert_string_equal(txn->ops[0].data->data, "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0}]}");
+    broker_txn_done(f->b, txn, 1);
+    destroy(f);
+}
+
+static void a_lost_answer_is_recognized(void **state)
+{
+    struct fixture *f = leading_old();
+
+    fetch(f, 2, 55, 2);
+    struct txn *txn = g_queue_pop_head(&f->txns);
+    g_hash_table_replace(f->tree, g_strdup(txn->ops[0].path), bytes_ref(txn->ops[0].data));
+    f->tree_version = 17;
+    txn->rc = ZBADVERSION;
+    broker_txn_done(f->b, txn, 1);
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 17);
+    txn_free(g_queue_pop_head(&f->txns));
+    /* a value of this leader and epoch by another hand is taken too, and the proposal follows it */
+    fetch(f, 3, 66, 2);
+    txn = g_queue_pop_head(&f->txns);
+    f->tree_version = 19;
+    txn->rc = ZBADVERSION;
+    broker_txn_done(f->b, txn, 1);
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 19);
+    txn_free(g_queue_pop_head(&f->txns)); /* the controller is told */
+    txn = g_queue_pop_head(&f->txns);
+    assert_int_equal(txn->ops[0].version, 19);
+    /* one of another epoch is not */
+    g_hash_table_replace(f->tree, g_strdup(txn->ops[0].path),
+            bytes_from_string("{\"controller_epoch\":1,\"leader\":1,\"version\":1,\"leader_epoch\":99,\"isr\":[1]}"));
+    txn->rc = ZBADVERSION;
+    broker_txn_done(f->b, txn, 1);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 19);
+    destroy(f);
+}
+
+/* ---- controlled shutdown ---- */
+
+static void shuts_down(void **state)
+{
+    struct fixture *f = ready();
+
+    live(f, "12");
+    broker_shutdown(f->b, 1);
+    struct broker_request *r = take_asked(f);
+    assert_int_equal(r->api, API_CONTROLLED_SHUTDOWN);
+    r->remaining = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(r->remaining, g_strdup("t-0"));
+    broker_answered(f->b, r, 1);
+    assert_int_equal(f->shut_down, 0);
+    assert_int_equal(f->timers[BROKER_TIMER_CONTROLLED_SHUTDOWN], 5000);
+    broker_timer(f->b, BROKER_TIMER_CONTROLLED_SHUTDOWN, 1);
+    broker_answered(f->b, take_asked(f), 1);
+    assert_int_equal(f->shut_down, 1);
+    broker_shutdown(f->b, 1);
+    assert_int_equal(f->shut_down, 1);
+    destroy(f);
+}
+
+static void one_that_stops_does_not_come_back(void **state)
+{
+    struct fixture *f = ready();
+
+    live(f, "12");
+    leader_and_isr(f, (struct want){.leader = ME, .is_new = true});
+    broker_shutdown(f->b, 1);
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 1, .isr = "2", .partition_epoch = 1}),
+            KERR_NONE);
+    assert_int_equal(view(f, "t", 0).role, REPLICA_FOLLOWER);
+    assert_true(g_queue_is_empty(&f->fetches));
+    destroy(f);
+}
+
+static void gives_up_after_its_retries(void **state)
+{
+    struct fixture *f = make("controlled.shutdown.max.retries=2");
+
+    broker_loaded(f->b, 1);
+    broker_shutdown(f->b, 1); /* no controller is known: that counts */
+    assert_int_equal(f->shut_down, 0);
+    live(f, "12");
+    broker_timer(f->b, BROKER_TIMER_CONTROLLED_SHUTDOWN, 1);
+    struct broker_request *r = take_asked(f);
+    r->error = KERR_NOT_CONTROLLER;
+    broker_answered(f->b, r, 1);
+    assert_int_equal(f->shut_down, 1);
+    destroy(f);
+    f = make("controlled.shutdown.enable=false");
+    broker_loaded(f->b, 1);
+    broker_shutdown(f->b, 1);
+    assert_int_equal(f->shut_down, 1);
+    destroy(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_follower_comes_back),
+            cmocka_unit_test(a_fetch_may_come_early),
+            cmocka_unit_test(only_live_followers_are_proposed),
+            cmocka_unit_test(the_controller_changes),
+            cmocka_unit_test(refused_proposals),
+            cmocka_unit_test(a_new_state_ends_a_proposal),
+            cmocka_unit_test(followers_fetch),
+            cmocka_unit_test(the_leader_writes_itself),
+            cmocka_unit_test(a_lost_answer_is_recognized),
+            cmocka_unit_test(shuts_down),
+            cmocka_unit_test(one_that_stops_does_not_come_back),
+            cmocka_unit_test(gives_up_after_its_retries),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* Log dirs that are refused, fail, are changed by others, or hang. */
+#include "tests/unit/engine_fixture.h"
+
+/* ---- a disk that hangs, a clock that runs ---- */
+
+static atomic_bool hang;
+static struct latch hanging, unhang;
+static _Atomic int64_t clock_offset;
+
+int __real_log_create(struct log_dir *d, const struct log_task *task);
+int __wrap_log_create(struct log_dir *d, const struct log_task *task);
+int __wrap_log_create(struct log_dir *d, const struct log_task *task)
+{
+    if (atomic_load(&hang) && strstr(d->path, "/2")) {
+        latch_set(&hanging, 0);
+        latch_wait(&unhang, 600);
+    }
+    return __real_log_create(d, task);
+}
+
+int64_t __real_engine_now_ms(void);
+int64_t __wrap_engine_now_ms(void);
+int64_t __wrap_engine_now_ms(void)
+{
+    return __real_engine_now_ms() + atomic_load(&clock_offset);
+}
+
+static void a_start_that_is_refused(void **state)
+{
+    struct fixture *f = cluster(3);
+
+    topic(f, "t", "{\"0\":[2,1]}");
+    settle(f);
+    assert_int_equal(kill_broker(f, 2), 0);
+    settle(f);
+    shell(f, "mkdir 2/lost+found");
+    assert_int_equal(start_broker(f, 2), EINVAL);
+    expect_error_line(f, "lost+found");
+    assert_false(registered(f, 2));
+    shell(f, "rmdir 2/lost+found && sed -i s/^broker.id=.*/broker.id=3/ 2/meta.properties");
+    assert_int_equal(start_broker(f, 2), EINVAL);
+    shell(f, "sed -i -e s/^broker.id=.*/broker.id=2/ -e s/^cluster.id=.*/cluster.id=AAAAAAAAAAAAAAAAAAAAAA/ "
+             "2/meta.properties");
+    assert_int_equal(start_broker(f, 2), EINVAL);
+    shell(f, "grep -q AAAAAAAA 2/meta.properties && rm 2/meta.properties");
+    write_file(f, 2, "listeners=PLAINTEXT://localhost:9001\n");
+    assert_int_equal(start_broker(f, 2), EADDRINUSE);
+    write_file(f, 2, "num.partitions=x\n");
+    assert_int_equal(start_broker(f, 2), EINVAL);
+    expect_error_line(f, "num.partitions");
+    /* another process, or another broker of this one, has its log dir */
+    write_file(f, 2, "");
+    g_autofree char *other = g_strdup_printf("log.dirs=%s/logs/3\n", f->dir);
+    write_file(f, 2, other);
+    assert_int_equal(start_broker(f, 2), EBUSY);
+    g_autofree char *text = ask(f, STATE_READ, "/2/state", NULL);
+    assert_true(g_str_has_prefix(text, "failed: "));
+    write_file(f, 2, "");
+    assert_int_equal(start_broker(f, 2), 0);
+    settle(f);
+    assert_int_equal(in_sync(f, "t", 0), 2);
+    shell(f, "grep -qx broker.id=2 2/meta.properties");
+    destroy(f);
+}
+
+static void one_bad_broker_does_not_stop_the_others(void **state)
+{
+    struct fixture *f = make();
+
+    g_autofree char *dir = g_strdup_printf("mkdir -p '%s/logs/2/rubbish'", f->dir);
+    assert_int_equal(system(dir), 0);
+    add_brokers(f, 3);
+    engine_add_failed_broker(f->engine, 5, "server-5.properties", "half-written");
+    start(f);
+    settle(f);
+    assert_true(registered(f, 1) && registered(f, 3));
+    assert_false(registered(f, 2));
+    expect_state(f, STATE_LIST, "", "1:0 2:0 3:0 5:0");
+    expect_state(f, STATE_READ, "/5/state", "failed: half-written\n");
+    expect_error_line(f, "rubbish");
+    destroy(f);
+}
+
+static void a_log_dir_fails(void **state)
+{
+    struct fixture *f = make();
+
+    g_autofree char *two = g_strdup_printf("log.dirs=%s/logs/2/a,%s/logs/2/b\n", f->dir, f->dir);
+    write_file(f, 2, two);
+    add_brokers(f, 3);
+    start(f);
+    settle(f);
+    topic(f, "t", "{\"0\":[2,1],\"1\":[2,3]}");
+    settle(f);
+    assert_true(on_disk(f, "2/a/t-0") != on_disk(f, "2/a/t-1"));
+    bool first = on_disk(f, "2/b/t-0");
+    shell(f, "mv 2/b 2/away");
+    /* noticed by itself: inotify, then the dir's worker, then the controller */
+    for (int i = 0; i < 200; i++) {
+        settle(f);
+        g_autofree char *offline = ask(f, STATE_LIST, "/2/offline_log_dirs", NULL);
+        if (strcmp(offline, "1:3") == 0)
+            break;
+        g_usleep(10000);
+    }
+    settle(f);
+    expect_state(f, STATE_LIST, "/2/log_dirs", "0:3");
+    int gone = first ? 0 : 1, kept = 1 - gone;
+    assert_int_equal(leader(f, "t", gone), first ? 1 : 3);
+    assert_int_equal(leader(f, "t", kept), 2);
+    expect_state(f, STATE_READ, "/2/state", "running\n");
+    /* brought back, and started again: all is well */
+    shell(f, "mv 2/away 2/b");
+    assert_int_equal(kill_broker(f, 2), 0);
+    assert_int_equal(start_broker(f, 2), 0);
+    settle(f);
+    assert_int_equal(in_sync(f, "t", 0), 2);
+    assert_int_equal(in_sync(f, "t", 1), 2);
+    /* the last one gone ends the broker */
+    shell(f, "mv 2/b 2/away && mv 2/a 2/away2");
+    for (int i = 0; i < 200 && registered(f, 2); i++)
+        g_usleep(10000);
+    settle(f);
+    assert_false(registered(f, 2));
+    g_autofree char *text = ask(f, STATE_READ, "/2/state", NULL);
+    assert_true(g_str_has_prefix(text, "failed: log dir "));
+    destroy(f);
+}
+
+static void removed_by_hand(void **state)
+{
+    struct fixture *f = cluster(3);
+
+    topic(f, "t", "{\"0\":[2,1],\"1\":[2,1]}");
+    settle(f);
+    shell(f, "rm -r 2/t-0");
+    for (int i = 0; i < 200; i++) {
+        g_autofree char *errors = read_journal(f->errors);
+        if (strstr(errors, "/2/t-0"))
+            break;
+        g_usleep(10000);
+    }
+    expect_error_line(f, "/2/t-0: somebody removed");
+    g_autofree char *errors = read_journal(f->errors);
+    assert_null(strstr(errors, "/2/t-1"));
+    delete_topic(f, "t");
+    settle(f);
+    assert_false(mirror_exists(f->mirror, "/brokers/topics/t"));
+    destroy(f);
+}
+
+static void a_silent_disk_is_not_waited_for(void **state)
+{
+    struct fixture *f = cluster(3);
+
+    latch_init(&hanging);
+    latch_init(&unhang);
+    atomic_store(&hang, true);
+    topic(f, "t", "{\"0\":[2,1],\"1\":[3,1]}");
+    assert_int_equal(latch_wait(&hanging, PATIENCE_S), 0);
+    assert_false(settles(f, 1)); /* it may still answer */
+    atomic_store(&clock_offset, 40000);
+    topic(f, "u", "{\"0\":[2,3]}"); /* wakes the engine up; queued behind the hang */
+    assert_true(settles(f, PATIENCE_S));
+    expect_error_line(f, "/logs/2: broker 2: the disk has not answered for 30 s");
+    /* the others go on */
+    topic(f, "v", "{\"0\":[3,1]}");
+    settle(f);
+    assert_true(on_disk(f, "3/v-0") && on_disk(f, "1/v-0"));
+    expect_state(f, STATE_READ, "/2/state", "running\n");
+    /* a new life of the broker waits for what the former one left on the disk */
+    assert_int_equal(kill_broker(f, 2), 0);
+    struct latch l;
+    latch_init(&l);
+    gen_t gen = settle_hold_now(f->settle);
+    engine_start_broker(f->engine, 2, gen, on_answer, &l);
+    settle_release(f->settle, gen);
+    assert_int_equal(latch_wait(&l, 1), -1);
+    atomic_store(&hang, false);
+    latch_set(&unhang, 0);
+    assert_int_equal(latch_wait(&l, PATIENCE_S), 0);
+    settle(f);
+    assert_true(on_disk(f, "2/t-0") && on_disk(f, "2/u-0"));
+    assert_int_equal(in_sync(f, "t", 0), 2);
+    assert_int_equal(in_sync(f, "u", 0), 2);
+    latch_clear(&l);
+    latch_clear(&hanging);
+    latch_clear(&unhang);
+    atomic_store(&clock_offset, 0);
+    destroy(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_start_that_is_refused),
+            cmocka_unit_test(one_bad_broker_does_not_stop_the_others),
+            cmocka_unit_test(a_log_dir_fails),
+            cmocka_unit_test(removed_by_hand),
+            cmocka_unit_test(a_silent_disk_is_not_waited_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
