@@ -1,12 +1,12 @@
 /*
  * The clients of the benchmarks: N processes that do one thing each until the time is up, or once each.
  *
- *   work stat|read CLIENTS SECONDS DIR PREFIX COUNT   over DIR/PREFIX0000000 ... in a ring, each client from its own
- * start work mkdir|create|rm|rmdir CLIENTS COUNT DIR...   COUNT names in each client's directory, DIR c (the c-th
- * argument) work write CLIENTS COUNT FILE...                  COUNT times open, truncate, write, close of each client's
- * file work once stat|read DIR PREFIX COUNT              each name once, one client (after the caches were dropped)
- *   work commit SECONDS DIR                           bare durable commits of one small record with LMDB, in a row
- * other
+ * - work stat|read CLIENTS SECONDS DIR PREFIX COUNT: over DIR/PREFIX0000000 ... in a ring, each client from its own
+ *   start
+ * - work mkdir|create|rm|rmdir CLIENTS COUNT DIR...: COUNT names in each client's directory, DIR c (the c-th argument)
+ * - work write CLIENTS COUNT FILE...: COUNT times open, write, close of each client's file: one durable change each
+ * - work once stat|read DIR PREFIX COUNT: each name once, one client (after the caches were dropped)
+ * - work commit SECONDS DIR: bare durable commits of one small record with LMDB, in a row
  *
  * Prints operations per second of all clients together. A failing call ends the run with its errno and exit 1.
  */
@@ -53,7 +53,7 @@ static void do_one(const char *op, const char *path)
             die(path);
     } else {
         int writing = strcmp(op, "read") != 0, create = strcmp(op, "create") == 0;
-        int fd = open(path, writing ? O_WRONLY | O_TRUNC | (create ? O_CREAT | O_EXCL : 0) : O_RDONLY, 0644);
+        int fd = open(path, writing ? O_WRONLY | (create ? O_CREAT | O_EXCL : 0) : O_RDONLY, 0644);
         if (fd < 0)
             die(path);
         if (!create && (writing ? write(fd, "value\n", 6) != 6 : read(fd, buf, sizeof buf) < 0))
