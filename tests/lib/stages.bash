@@ -117,12 +117,16 @@ stage_e2e() {
     e2e plain "$ROOT/build/kafkafs" 60 "${files[@]}"
 }
 
+e2e_files() {
+    printf "$ROOT/tests/e2e/%s.bats\n" "$@"
+}
+
 # ---- sanitizers ------------------------------------------------------------------------------------------------------
 
 stage_asan() {
     check build-asan build build-asan -Db_sanitize=address,undefined || return
     unit_tests build-asan
-    e2e asan "$ROOT/build-asan/kafkafs" 180 "${ASAN_E2E[@]/%/.bats}"
+    e2e asan "$ROOT/build-asan/kafkafs" 180 $(e2e_files "${ASAN_E2E[@]}")
 }
 stage_tsan() {
     check build-tsan build build-tsan -Db_sanitize=thread || return
