@@ -110,7 +110,7 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
         } else if (!a->error) {
             plan_write(c, p, a, writes);
             g_array_append_val(of, i);
-        } else if (a->error == KERR_INVALID_UPDATE_VERSION && !(p->topic->deletion && p->topic->deletion->started)) {
+        } else if (a->error == KERR_INVALID_UPDATE_VERSION && !deletion_decides(p->topic)) {
             g_ptr_array_add(behind, p);
         }
         if (p && p->has_leadership) {

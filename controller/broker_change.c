@@ -53,7 +53,7 @@ void replicas_become_offline(struct controller *c, GArray *replicas)
     g_autoptr(GPtrArray) leaderless = g_ptr_array_new();
     for (guint i = 0; i < replicas->len; i++) {
         const struct replica_of *r = &g_array_index(replicas, struct replica_of, i);
-        g_array_append_val(r->p->topic->deletion ? deleting : normal, *r);
+        g_array_append_val(deletion_decides(r->p->topic) ? deleting : normal, *r);
     }
     add_leaderless(c, normal, leaderless);
     partitions_change_state(c, leaderless, PARTITION_OFFLINE);

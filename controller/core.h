@@ -80,6 +80,8 @@ void election_check(struct controller *c);
 void election_give_up(struct controller *c);
 void election_step_down(struct controller *c);
 void election_epoch_changed(struct controller *c);
+/* Is a partition state's controller_epoch above this one's? Then it is not for this controller to go on from. */
+bool election_is_outdated(struct controller *c, const struct partition *p, int32_t epoch);
 
 /* ---- failover.c ---- */
 void controller_failover(struct controller *c);
@@ -168,6 +170,9 @@ bool unclean_election_allowed(struct controller *c, const char *topic, bool *ret
 
 /* ---- deletion.c (TopicDeletionManager) ---- */
 bool deletion_enabled(const struct controller *c);
+/* Is it the deletion that decides about the topic's replicas? Not while it waits for the end of a reassignment, which
+ * needs leaders and in-sync sets like any other. */
+bool deletion_decides(const struct topic *t);
 /* Failover: what is queued, before the topics are loaded; what is ineligible, after. */
 void deletion_load(struct controller *c);
 void deletion_init(struct controller *c);

@@ -10,6 +10,11 @@ bool deletion_enabled(const struct controller *c)
     return c->config->delete_topic_enable;
 }
 
+bool deletion_decides(const struct topic *t)
+{
+    return t->deletion && (t->deletion->started || t->n_reassigning == 0);
+}
+
 static struct deletion *find_deletion(const struct controller *c, const char *name)
 {
     return g_hash_table_lookup(c->ctx.deletions, name);

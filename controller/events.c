@@ -48,6 +48,12 @@ static void control_response(struct controller *c, const struct controller_event
     if (!b || b->epoch != e->broker_epoch || e->request->controller_epoch != c->epoch) {
         return;
     }
+    if (e->response->error == KERR_STALE_CONTROLLER_EPOCH) {
+        /* Somebody has a later epoch; or nobody, because /controller_epoch was removed or set back by hand, and what
+         * brokers have seen is above it: then this step down, too, leads to a higher one. */
+        c->moved = true;
+        return;
+    }
     switch (e->request->api) {
     case API_LEADER_AND_ISR:
         leader_and_isr_response(c, e->broker_id, e->request, e->response);
@@ -107,6 +113,9 @@ static bool handle_candidate(struct controller *c, struct controller_event *e)
         return true;
     case EVENT_EPOCH_CHANGE:
         election_epoch_changed(c);
+        if (!c->active) {
+            election_elect(c); /* it may have been what kept everybody from being elected */
+        }
         return true;
     case EVENT_BROKER_REQUEST:
         broker_request(c, e);

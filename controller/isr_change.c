@@ -56,7 +56,7 @@ static bool read_current_state(struct controller *c, const struct partition *p, 
     if (read_partition_state(c, p, ret) != ZOK) {
         return false; /* removed: said when it is needed */
     }
-    if (ret->controller_epoch <= c->epoch) {
+    if (!election_is_outdated(c, p, ret->controller_epoch)) {
         return true;
     }
     leader_and_isr_clear(ret);
@@ -114,7 +114,7 @@ static void adopt(struct controller *c, struct partition *p, struct leader_and_i
     bool leader_changed = !p->has_leadership || now->leader != p->leadership.leader ||
                           now->leader_epoch != p->leadership.leader_epoch;
     partition_take_leadership(c, p, now);
-    if (p->topic->deletion && p->topic->deletion->started) {
+    if (deletion_decides(p->topic)) {
         return;
     }
     if (leader_changed) {

@@ -282,10 +282,7 @@ static void plan_election(struct controller *c, struct partition *p, enum electi
         return; /* no state node: nothing to go on from */
     }
     bool allowed = strategy == ELECT_OFFLINE_UNCLEAN, failed = false, unclean;
-    if (now.controller_epoch > c->epoch) {
-        g_autofree char *path = partition_state_path(p);
-        complain(c, ESTALE, path, "its controller_epoch %d is above this controller's, %d", now.controller_epoch,
-                c->epoch);
+    if (election_is_outdated(c, p, now.controller_epoch)) {
         failed = true;
     } else if (strategy == ELECT_OFFLINE && needs_unclean_election(c, p, now.isr)) {
         allowed = unclean_election_allowed(c, p->topic->ref->name, &failed);
@@ -349,16 +346,9 @@ GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum el
     return elected;
 }
 
-/* Not for topics that are queued for deletion; but one that waits for the end of its reassignment needs leaders, or
- * that end would never come. */
-static bool needs_leaders(const struct topic *t)
-{
-    return !t->deletion || (!t->deletion->started && t->n_reassigning > 0);
-}
-
 static void add_waiting(struct topic *t, GPtrArray *waiting)
 {
-    for (guint i = 0; t && needs_leaders(t) && i < t->partitions->len; i++) {
+    for (guint i = 0; t && !deletion_decides(t) && i < t->partitions->len; i++) {
         struct partition *p = t->partitions->pdata[i];
         if (p->status == PARTITION_NEW || p->status == PARTITION_OFFLINE) {
             g_ptr_array_add(waiting, p);
@@ -413,14 +403,16 @@ void partitions_bump_leader_epoch(struct controller *c, GPtrArray *partitions)
         for (guint i = 0; i < todo->len; i++) {
             struct state_write w = {.p = todo->pdata[i]};
             int rc = read_partition_state(c, w.p, &w.next);
-            if (rc == ZOK && w.next.controller_epoch <= c->epoch) {
+            if (rc == ZOK && !election_is_outdated(c, w.p, w.next.controller_epoch)) {
                 w.next.leader_epoch++;
                 w.next.controller_epoch = c->epoch;
                 g_array_append_val(writes, w);
             } else {
                 g_autofree char *path = partition_state_path(w.p);
                 complain(c, rc ? zerr_errno(rc) : ESTALE, path, "the leader epoch could not be raised");
-                leader_and_isr_clear(&w.next);
+                if (rc == ZOK) {
+                    leader_and_isr_clear(&w.next);
+                }
             }
         }
         write_partition_states(c, writes);

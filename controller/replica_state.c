@@ -88,7 +88,7 @@ static void to_new(struct controller *c, const struct replica_of *r)
  * (KAFKA-1647's rule at the broker). */
 static bool deletion_has_shrunk(const struct partition *p)
 {
-    return p->topic->deletion && p->has_leadership && p->leadership.leader == LEADER_NONE;
+    return deletion_decides(p->topic) && p->has_leadership && p->leadership.leader == LEADER_NONE;
 }
 
 static void to_online(struct controller *c, const struct replica_of *r)
@@ -194,7 +194,7 @@ static void finish_removal(
 {
     struct partition *p = r->p;
     partition_take_leadership(c, p, l);
-    for (uint32_t i = 0; !p->topic->deletion && i < p->replicas->n; i++) {
+    for (uint32_t i = 0; !deletion_decides(p->topic) && i < p->replicas->n; i++) {
         if (!is_removed(all, r, p->replicas->id[i])) {
             batch_leader_and_isr(c, p, p->replicas->id[i], false);
         }
@@ -210,10 +210,7 @@ static void plan_removal(struct controller *c, const struct removals *all, const
     if (rc == ZNONODE) {
         /* Somebody removed the node. Nothing to shrink; the replica is offline all the same (KAFKA-6650). */
         set_offline(c, all, r);
-    } else if (rc == ZOK && w.next.controller_epoch > c->epoch) {
-        g_autofree char *path = partition_state_path(r->p);
-        complain(c, ESTALE, path, "its controller_epoch %d is above this controller's, %d", w.next.controller_epoch,
-                c->epoch);
+    } else if (rc == ZOK && election_is_outdated(c, r->p, w.next.controller_epoch)) {
         leader_and_isr_clear(&w.next);
     } else if (rc == ZOK && shrink_isr(c, all, r, &w.next)) {
         g_array_append_val(writes, w);
