@@ -59,6 +59,12 @@ struct deletion { /* a topic in Kafka's topicsToBeDeleted; the topic itself may 
     char *failure;   /* what a broker answered last, in words; NULL: nothing failed */
 };
 
+enum topic_unsaved {
+    TOPIC_SAVED,
+    TOPIC_LACKS_ID,   /* the node lacks the id that memory has; its partitions stay as somebody wrote them */
+    TOPIC_REASSIGNED, /* the node lacks assignments that memory has */
+};
+
 struct topic {
     struct topic_ref *ref;     /* name and id */
     int64_t czxid;             /* of its node: the same name made again is another topic */
@@ -66,7 +72,7 @@ struct topic {
     struct deletion *deletion; /* NULL: not queued for deletion */
     uint32_t n_reassigning;
     uint32_t n_replicas[REPLICA_STATES]; /* by state */
-    bool unsaved;                        /* its node lacks the id that memory has */
+    enum topic_unsaved unsaved;          /* what its node lacks */
 };
 
 struct broker { /* a live one */

@@ -123,7 +123,7 @@ void topic_take_up_again(struct controller *c, struct topic *t);
 /* Reads the leadership information of a partition; false if there is none. */
 bool partition_load_leadership(struct controller *c, struct partition *p);
 /* The topic node as it should be: what memory has, and partitions that only the node has (somebody has just added
- * them). `*ret_version`: of the node. NULL: no node. */
+ * them); if it lacks its id alone, as it is but for that. `*ret_version`: of the node. NULL: no node. */
 struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t *ret_version);
 /* Writes it; again when somebody else was faster. ZOK, or what is wrong. */
 int topic_save(struct controller *c, struct topic *t);

@@ -188,7 +188,9 @@ static void take_creation(struct controller *c, struct creation *n, const struct
         n->done = true;
     } else if (txn->rc == ZOK) {
         n->done = true;
-        p->topic->unsaved = p->topic->unsaved && txn->ops[1].type != OP_SET;
+        if (txn->ops[1].type == OP_SET) {
+            p->topic->unsaved = TOPIC_SAVED;
+        }
         partition_take_leadership(c, p, &n->first);
         batch_leader_and_isr_all(c, p, p->leadership.isr, true);
         move(c, p, PARTITION_ONLINE);

@@ -64,7 +64,7 @@ static void save_topics_of(struct controller *c, GPtrArray *partitions)
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < partitions->len; i++) {
         struct topic *t = ((struct partition *)partitions->pdata[i])->topic;
-        t->unsaved = true;
+        t->unsaved = TOPIC_REASSIGNED;
         if (g_hash_table_add(seen, t)) {
             g_ptr_array_add(topics, t);
         }
@@ -155,7 +155,7 @@ static void update_assignments(struct controller *c, GPtrArray *partitions, GPtr
         }
     }
     for (guint i = 0; i < to_save->len; i++) {
-        ((struct partition *)to_save->pdata[i])->topic->unsaved = false;
+        ((struct partition *)to_save->pdata[i])->topic->unsaved = TOPIC_SAVED;
     }
     g_autoptr(GPtrArray) led = led_by_dropped(taken);
     replicas_change_state(c, dropped, REPLICA_OFFLINE); /* U3: what the old list had and the new one has not */

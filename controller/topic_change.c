@@ -1,6 +1,7 @@
 /* Topics and partitions that come, go and change (KafkaController.processTopicChange, processPartitionModifications).
- * Only additions act; what else is changed by hand in a topic's node is put back, since reassignments are driven by
- * the controller's memory. A topic that is removed by hand is forgotten whole, so that its name can start again. */
+ * Only additions act; what else is changed by hand in a topic's node is ignored and stays as it was written, since
+ * reassignments are driven by the controller's memory: until they write the node again, or the next controller reads
+ * it. A topic that is removed by hand is forgotten whole, so that its name can start again. */
 #include "controller/core.h"
 #include "fs/tree/path.h"
 
@@ -51,7 +52,7 @@ static void give_topic_id(struct controller *c, struct topic *t)
     char id[23];
     uuid_generate(c->env.random, c->env.ctx, id);
     topic_set_id(&c->ctx, t, id);
-    t->unsaved = true;
+    t->unsaved = TOPIC_LACKS_ID;
 }
 
 /* What no broker can hold: nothing at all, one replica twice, an id that is none. */
@@ -182,12 +183,17 @@ struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t 
         topic_assignment_free(node);
         return NULL;
     }
-    struct topic_assignment *out = topic_assignment_new();
+    struct topic_assignment *out = node;
+    if (!node || t->unsaved == TOPIC_REASSIGNED) {
+        out = topic_assignment_new();
+        encode_partitions(t, out);
+        keep_additions(t, node, out);
+    }
     g_strlcpy(out->topic_id, t->ref->id, sizeof(out->topic_id));
-    encode_partitions(t, out);
-    keep_additions(t, node, out);
     struct bytes *data = topic_assignment_encode(out);
-    topic_assignment_free(out);
+    if (out != node) {
+        topic_assignment_free(out);
+    }
     topic_assignment_free(node);
     *ret_version = stat.version;
     return data;
@@ -208,7 +214,7 @@ int topic_save(struct controller *c, struct topic *t)
         rc = fenced_run_one(c, txn);
     }
     if (rc == ZOK) {
-        t->unsaved = false;
+        t->unsaved = TOPIC_SAVED;
     } else if (rc != ZNONODE && !c->moved) {
         complain(c, zerr_errno(rc), path, "the topic could not be written: %s", zerr_name(rc));
     }
@@ -235,7 +241,7 @@ void topics_save(struct controller *c, GPtrArray *topics)
     for (guint i = 0; i < txns->len; i++) {
         struct topic *t = of->pdata[i];
         if (((struct txn *)txns->pdata[i])->rc == ZOK) {
-            t->unsaved = false;
+            t->unsaved = TOPIC_SAVED;
         } else {
             topic_save(c, t); /* somebody wrote at the same time, or it says what is wrong */
         }
@@ -401,8 +407,8 @@ static bool same_assignment(const struct partition *p, const struct partition_as
            broker_ids_equal(p->removing, a->removing);
 }
 
-/* Compares what is there already. Returns whether the node has to be put right, and says why. */
-static bool differs(struct controller *c, struct topic *t, const struct topic_assignment *a)
+/* What is there already stays as the controller knows it, whatever the node says; it is said. */
+static void say_ignored(struct controller *c, const struct topic *t, const struct topic_assignment *a)
 {
     const struct partition *first = NULL;
     guint wrong = 0;
@@ -417,12 +423,9 @@ static bool differs(struct controller *c, struct topic *t, const struct topic_as
         g_autofree char *path = topic_path(t->ref->name);
         g_autofree char *ids = broker_ids_text(first->replicas);
         complain(c, EINVAL, path,
-                "the assignment of %u partitions was put back (%d: %s): admin/reassign_partitions moves replicas",
-                wrong, first->id, ids);
+                "ignored for %u partitions (%d stays on %s): admin/reassign_partitions moves replicas", wrong,
+                first->id, ids);
     }
-    /* A tool from before 2.8 drops the id; brokers would refuse the one that the next controller invents
-     * (KAFKA-14190). */
-    return wrong || strcmp(t->ref->id, a->topic_id) != 0;
 }
 
 static void add_new_partitions(
@@ -483,7 +486,10 @@ static void modify_topic(struct controller *c, const char *name, GPtrArray *adde
         topic_set_id(&c->ctx, t, a->topic_id);
     }
     give_topic_id(c, t);
-    t->unsaved = differs(c, t, a);
+    say_ignored(c, t, a);
+    /* A tool from before 2.8 drops the id; brokers would refuse the one that the next controller invents
+     * (KAFKA-14190). */
+    t->unsaved = strcmp(t->ref->id, a->topic_id) != 0 ? TOPIC_LACKS_ID : TOPIC_SAVED;
     add_new_partitions(c, t, a, added);
     g_ptr_array_add(touched, t);
     topic_assignment_free(a);

@@ -392,17 +392,28 @@ static void impossible_assignments(void **state)
     world_free(w);
 }
 
+/* Only additions act; the rest stays as written, until a reassignment writes it or the next controller reads it. */
 static void assignment_edited_by_hand(void **state)
 {
     struct world *w = world_of_three(NULL);
-    world_topic(w, "a", "{\"0\":[1,2]}");
+    world_topic(w, "a", "{\"0\":[1,2],\"1\":[3]}");
     world_settle(w);
-    world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[2,3],\"1\":[3]}}");
+    world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[2,3],\"2\":[3]}}");
     world_settle(w);
-    expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[1,2\\],\"1\":\\[3\\]\\},\"topic_id\"");
-    expect_state(w, "a", 1, "leader 3 epoch 0 isr 3");
+    expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[2,3\\],\"2\":\\[3\\]\\},\"topic_id\"");
+    expect_state(w, "a", 2, "leader 3 epoch 0 isr 3");
     expect_asked(w, "/.state/topics/a/0/assignment", "1,2\n");
-    expect_said(w->error_log, "was put back");
+    expect_asked(w, "/.state/topics/a/1/assignment", "3\n");
+    expect_said(w->error_log, "ignored for 2 partitions");
+    world_create(w, "/admin/reassign_partitions",
+            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":2,\"replicas\":[1]}]}");
+    world_settle(w);
+    expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[1,2\\],\"1\":\\[3\\],\"2\":\\[1\\]\\}");
+    world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[3,1],\"1\":[3],\"2\":[1]}}");
+    world_settle(w);
+    world_delete(w, "/controller");
+    world_settle(w);
+    expect_asked(w, "/.state/topics/a/0/assignment", "3,1\n");
     world_free(w);
 }
 
