@@ -3,12 +3,15 @@
 #include "controller/core.h"
 
 #define ELECT_ATTEMPTS 16
+#define EPOCH_SANE (INT32_MAX - 1000000)
 
 /* ---- the epoch ---- */
 
 static void raise_epoch(struct controller *c, int32_t epoch)
 {
-    c->highest_epoch = MAX(c->highest_epoch, epoch);
+    if (epoch < EPOCH_SANE) {
+        c->highest_epoch = MAX(c->highest_epoch, epoch);
+    }
 }
 
 static void look_for_epochs_of_topic(struct controller *c, const char *topic)
@@ -38,6 +41,24 @@ static int32_t epoch_from_tree(struct controller *c)
     return c->highest_epoch;
 }
 
+/* A partition state carries a higher epoch than this controller's: either there is a later controller, or the epoch was
+ * set back by hand, or the state came from elsewhere. If this one wins the next election, it begins above it. A number
+ * that leaves no room for epochs to come is nothing but damage, confined to its partition. */
+bool election_is_outdated(struct controller *c, const struct partition *p, int32_t epoch)
+{
+    if (epoch <= c->epoch) {
+        return false;
+    }
+    g_autofree char *path = partition_state_path(p);
+    complain(c, ESTALE, path, "its controller_epoch %d is above this controller's, %d", epoch, c->epoch);
+    if (epoch < EPOCH_SANE) {
+        raise_epoch(c, epoch);
+        c->moved = true;
+    }
+    return true;
+}
+
+/* /controller_epoch: what is stored, or what was seen if that is higher; so epochs only grow. */
 struct epoch_node {
     bool exists;
     int32_t epoch, version;
@@ -57,6 +78,7 @@ static struct epoch_node read_epoch(struct controller *c)
         complain(c, EINVAL, "/controller_epoch", "%s", why);
         node.epoch = epoch_from_tree(c);
     }
+    node.epoch = MAX(node.epoch, c->highest_epoch);
     bytes_unref(data);
     return node;
 }

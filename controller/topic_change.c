@@ -150,6 +150,7 @@ bool partition_load_leadership(struct controller *c, struct partition *p)
     if (read_partition_state(c, p, &l) != ZOK) {
         return false;
     }
+    election_is_outdated(c, p, l.controller_epoch); /* the start-up goes on in vain then, and another one follows */
     partition_set_leadership(&c->ctx, p, &l);
     return true;
 }

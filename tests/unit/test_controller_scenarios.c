@@ -460,6 +460,52 @@ static void epoch_edited(void **state)
     world_free(w);
 }
 
+static void epoch_set_back(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1,2]}");
+    for (int i = 0; i < 5; i++) {
+        world_settle(w);
+        world_delete(w, "/controller");
+    }
+    world_settle(w);
+    world_topic(w, "b", "{\"0\":[2,3]}");
+    world_settle(w);
+    expect_data(w, "/brokers/topics/b/partitions/0/state", "\"controller_epoch\":6");
+    /* by hand, while nobody who remembers is there */
+    for (int i = 1; i <= 3; i++) {
+        world_kill(w, i);
+    }
+    world_set(w, "/controller_epoch", "2");
+    world_start_all(w);
+    expect_data(w, "/controller_epoch", "^7$");
+    world_kill(w, 2);
+    world_settle(w);
+    expect_state(w, "b", 0, "leader 3 epoch 1 isr 3");
+    /* a state that came from elsewhere */
+    world_set(w, "/brokers/topics/a/partitions/0/state",
+            "{\"controller_epoch\":30,\"leader\":1,\"version\":1,\"leader_epoch\":5,\"isr\":[1]}");
+    world_settle(w);
+    expect_data(w, "/controller_epoch", "^31$");
+    world_start(w, 2);
+    world_settle(w);
+    expect_data(w, "/brokers/topics/a/partitions/0/state", "\"leader\":1,.*\"isr\":\\[1,2\\]");
+    /* and one that is nothing but damage: it stands alone */
+    world_set(w, "/brokers/topics/a/partitions/0/state",
+            "{\"controller_epoch\":2147483647,\"leader\":1,\"version\":1,\"leader_epoch\":5,\"isr\":[1]}");
+    world_settle(w);
+    expect_data(w, "/controller_epoch", "^31$");
+    world_topic(w, "c", "{\"0\":[2]}");
+    world_settle(w);
+    expect_state(w, "c", 0, "leader 2 epoch 0 isr 2");
+    world_set(w, "/controller_epoch", "2147483647");
+    world_settle(w);
+    world_set(w, "/controller_epoch", "100");
+    world_settle(w);
+    expect_data(w, "/controller_epoch", "^101$");
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +532,7 @@ int main(void)
             cmocka_unit_test(assignment_edited_by_hand),
             cmocka_unit_test(a_copied_topic),
             cmocka_unit_test(epoch_edited),
+            cmocka_unit_test(epoch_set_back),
     };
     return cmocka_run_group_tests_name("controller scenarios", tests, NULL, NULL);
 }
