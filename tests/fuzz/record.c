@@ -8,10 +8,10 @@ static void decode(const uint8_t *key, size_t key_len, const uint8_t *value, siz
     struct node node = {0};
     struct meta meta;
     uint64_t parent;
-    char *name;
+    char name[RECORD_NAME_MAX + 1];
 
-    if (record_key_parse(key, key_len, &parent, &name) == 0)
-        g_free(name);
+    if (record_key_parse(key, key_len, &parent, name) == 0)
+        FUZZ_CHECK(strlen(name) <= RECORD_NAME_MAX);
     if (record_decode(key, key_len, value, len, &node) == 0)
         node_clear(&node);
     (void)meta_decode(key, key_len, value, len, &meta);
