@@ -50,10 +50,10 @@ int log_read_topic_id(int fd, char ret[23])
     if (file < 0)
         return -errno;
     ssize_t n = read(file, text, sizeof text - 1);
-    int r = n < 0 ? -errno : 0;
+    int err = errno;
     close(file);
-    if (r < 0)
-        return r;
+    if (n < 0)
+        return -err;
     text[n] = '\0';
     return strlen(text) == (size_t)n ? parse_topic_id(text, ret) : -EINVAL;
 }
