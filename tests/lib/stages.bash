@@ -182,13 +182,23 @@ stage_faults() {
     outside faults env LONG="$LONG" tests/fault/run build/kafkafs
 }
 stage_fuzz() {
-    local target name seconds=60
+    local target name seconds=60 running=0 names=()
     [ "$LONG" = 0 ] || seconds=3600
     check build-fuzz build_fuzz || return
     for target in build-fuzz/tests/fuzz/fuzz_*; do
         [ -x "$target" ] && [ ! -d "$target" ] || continue
         name=$(basename "$target")
-        check "$name" fuzz "$target" "tests/fuzz/corpus/${name#fuzz_}" "$seconds"
+        names+=("$name")
+        [ "$running" -lt "$JOBS" ] || { wait -n; running=$((running - 1)); }
+        {
+            fuzz "$target" "tests/fuzz/corpus/${name#fuzz_}" "$seconds" >"$LOGS/$name.out" 2>&1 </dev/null
+            echo $? >"$LOGS/$name.status"
+        } &
+        running=$((running + 1))
+    done
+    wait
+    for name in "${names[@]}"; do
+        check "$name" sh -c "tail -n 40 '$LOGS/$name.out'; exit $(cat "$LOGS/$name.status")"
     done
 }
 build_fuzz() {
