@@ -36,6 +36,7 @@ struct handle {
     bool abandoned;          /* the writer was killed */
     bool spoiled;            /* a line was refused: all or nothing, so none of them will be applied */
     bool appending;          /* lines of a FORMAT_CONFIG node, one by one */
+    bool last_taken;         /* appending: what is staged has been applied by a close, but has no newline yet */
     bool unsettled;          /* counted in inode->unsettled */
     size_t checked;          /* lines: those before this offset are good */
     pid_t flushed_by;        /* raw: who closed the untouched handle last */

@@ -12,22 +12,32 @@ bool lines_are_json(const struct handle *h)
     return p < end && *p == '{';
 }
 
-int lines_check(struct mount *m, struct handle *h, bool all, char **ret_why)
+static int check_line(struct mount *m, struct handle *h, size_t before, const char *line, size_t len, char **ret_why)
 {
     g_autofree char *path = path_of(m, h);
+    return m->policy->check_line(m->policy->ctx, path, staging_data(h->staging), before, line, len, ret_why);
+}
+
+int lines_check(struct mount *m, struct handle *h, char **ret_why)
+{
     const char *text = staging_data(h->staging);
     size_t len = staging_len(h->staging);
     while (h->checked < len) {
         const char *line = text + h->checked, *newline = memchr(line, '\n', len - h->checked);
-        if (!newline && !all)
+        if (!newline)
             break;
-        size_t line_len = newline ? (size_t)(newline - line) : len - h->checked;
-        int err = m->policy->check_line(m->policy->ctx, path, text, h->checked, line, line_len, ret_why);
+        int err = check_line(m, h, h->checked, line, (size_t)(newline - line), ret_why);
         if (err != 0)
             return err;
-        h->checked += line_len + (newline != NULL);
+        h->checked += (size_t)(newline + 1 - line);
     }
     return 0;
+}
+
+int lines_check_last(struct mount *m, struct handle *h, char **ret_why)
+{
+    size_t start = h->appending ? 0 : h->checked, len = staging_len(h->staging) - start;
+    return len > 0 ? check_line(m, h, start, staging_data(h->staging) + start, len, ret_why) : 0;
 }
 
 /* ---- with O_APPEND: one line after the other ---- */
@@ -55,7 +65,7 @@ static void answer_append(struct edit *e, int err)
     fuse_req_t req = e->req;
     enum answer answer = a->answer;
     size_t count = a->taken;
-    e->handle->dirty = staging_len(e->handle->staging) > 0;
+    e->handle->dirty = staging_len(e->handle->staging) > 0 && !e->handle->last_taken;
     atomic_store_explicit(&e->handle->busy, false, memory_order_release);
     if (err != 0 || answer == ANSWER_FLUSH)
         fuse_reply_err(req, err);
@@ -92,6 +102,11 @@ static void appended(struct edit *e, int err)
             inode_made(m->inodes, h->inode, n);
         mirror_unlock(m->mirror);
     }
+    if (a->answer == ANSWER_FLUSH) {
+        h->last_taken = true; /* it stays: what comes next may be the rest of this line */
+        answer_append(e, 0);
+        return;
+    }
     size_t line = e->value->len, rest = staging_len(h->staging) - line;
     g_autofree char *text = g_memdup2(staging_data(h->staging) + line, rest);
     staging_set(h->staging, text, rest);
@@ -118,7 +133,7 @@ static void append_next(struct edit *e)
     edit_submit(e);
 }
 
-static void begin(fuse_req_t req, struct handle *h, enum answer answer, size_t before, size_t len)
+static void begin(fuse_req_t req, struct handle *h, enum answer answer, size_t before, size_t len, size_t taken)
 {
     g_autofree char *path = path_of(mount_of(req), h);
     struct edit *e = edit_new(req, REQ_APPEND, path, appended);
@@ -126,6 +141,7 @@ static void begin(fuse_req_t req, struct handle *h, enum answer answer, size_t b
     a->answer = answer;
     a->before = before;
     a->len = len;
+    a->taken = taken;
     e->arg = a;
     e->handle = handle_ref(h);
     h->said = false;
@@ -139,15 +155,21 @@ void lines_append(fuse_req_t req, struct handle *h, const char *data, size_t len
     struct mount *m = mount_of(req);
     if (!h->staging)
         h->staging = staging_new(&m->budget, MAX_STAGED);
+    size_t skip = 0;
+    if (h->last_taken && len > 0 && data[0] == '\n') { /* the end of a line that a close has applied */
+        staging_truncate(h->staging, 0);
+        skip = 1;
+    }
+    h->last_taken &= len == 0;
     size_t before = staging_len(h->staging);
-    int rc = staging_write(h->staging, before, data, len);
+    int rc = staging_write(h->staging, before, data + skip, len - skip);
     if (rc < 0)
         fuse_reply_err(req, -rc);
     else
-        begin(req, h, ANSWER_WRITE, before, len);
+        begin(req, h, ANSWER_WRITE, before, len, skip);
 }
 
 void lines_append_rest(fuse_req_t req, struct handle *h)
 {
-    begin(req, h, ANSWER_FLUSH, 0, 0);
+    begin(req, h, ANSWER_FLUSH, 0, 0, 0);
 }

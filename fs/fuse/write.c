@@ -254,7 +254,7 @@ static enum verdict judge_staged(struct mount *m, struct handle *h, char **ret_w
         return staging_judge_number(h->staging, ret_why);
     if (h->inode->format == FORMAT_JSON || lines_are_json(h))
         return staging_judge_json(h->staging, ret_why);
-    int err = lines_check(m, h, false, ret_why);
+    int err = lines_check(m, h, ret_why);
     return err != 0 ? VERDICT_IMPOSSIBLE : staging_len(h->staging) > 0 ? VERDICT_PREFIX : VERDICT_EMPTY;
 }
 
@@ -381,38 +381,38 @@ void write_truncate(fuse_req_t req, struct handle *h, size_t len)
         truncate_staged(req, h, len);
 }
 
+/* The close of a duplicate looks like any other. So a last line that is none is not the end of it: the close fails, for
+ * those who look, but the rest of the line may come. */
+static void flush_lines(fuse_req_t req, struct handle *h)
+{
+    g_autofree char *why = NULL;
+    int err = lines_check_last(mount_of(req), h, &why);
+    if (err != 0)
+        fuse_reply_err(req, err);
+    else if (h->appending)
+        lines_append_rest(req, h);
+    else
+        commit_staged(req, h, ANSWER_FLUSH, 0);
+}
+
 /* A close: nothing to JSON, which is applied by its own end; the end to lines and numbers. */
 void write_flush(fuse_req_t req, struct handle *h)
 {
     struct mount *m = mount_of(req);
+    bool json = h->inode->format == FORMAT_JSON || lines_are_json(h);
     if (atomic_load_explicit(&h->busy, memory_order_acquire)) {
         fuse_reply_err(req, 0);
-        return;
-    }
-    if (m->raw) {
+    } else if (m->raw) {
         raw_flush(req, h);
-        return;
-    }
-    bool json = h->inode->format == FORMAT_JSON || (h->inode->format == FORMAT_CONFIG && lines_are_json(h));
-    if (!h->dirty || json) {
+    } else if (!h->dirty || (json && !h->appending)) {
         fuse_reply_err(req, 0);
     } else if (h->abandoned || process_killed(fuse_req_ctx(req)->pid)) {
         h->abandoned = true;
         fuse_reply_err(req, 0);
-    } else if (h->appending) {
-        lines_append_rest(req, h);
+    } else if (h->inode->format == FORMAT_CONFIG) {
+        flush_lines(req, h);
     } else {
-        char *why = NULL;
-        int err = h->inode->format == FORMAT_CONFIG ? lines_check(m, h, true, &why) : 0;
-        if (err != 0) {
-            g_autofree char *path = path_of(m, h);
-            h->dirty = false;
-            h->said = true;
-            refuse(req, err, path, "%s", why);
-            g_free(why);
-        } else {
-            commit_staged(req, h, ANSWER_FLUSH, 0);
-        }
+        commit_staged(req, h, ANSWER_FLUSH, 0);
     }
 }
 
@@ -423,7 +423,13 @@ void write_release(fuse_req_t req, struct handle *h)
         raw_release(req, h);
     if (!h->dirty || h->said)
         return;
-    g_autofree char *path = path_of(m, h);
-    journal_error(m->errors, EINVAL, path, "a value that was not completed is dropped (%zu bytes%s)",
-            staging_len(h->staging), h->abandoned ? ", the writer was killed" : "");
+    g_autofree char *path = path_of(m, h), *why = NULL;
+    bool lines = !m->raw && h->inode->format == FORMAT_CONFIG && (h->appending || !lines_are_json(h));
+    if (lines && !h->abandoned)
+        lines_check_last(m, h, &why);
+    if (why)
+        journal_error(m->errors, EINVAL, path, "%s", why);
+    else
+        journal_error(m->errors, EINVAL, path, "a value that was not completed is dropped (%zu bytes%s)",
+                staging_len(h->staging), h->abandoned ? ", the writer was killed" : "");
 }

@@ -45,5 +45,7 @@ void raw_release(fuse_req_t req, struct handle *h);
 bool lines_are_json(const struct handle *h);
 void lines_append(fuse_req_t req, struct handle *h, const char *data, size_t len);
 void lines_append_rest(fuse_req_t req, struct handle *h);
-/* Checks the lines that have been finished; with `all` the last one too. 0, or an errno with a reason to be freed. */
-int lines_check(struct mount *m, struct handle *h, bool all, char **ret_why);
+/* Checks the lines that have been finished since the last call. 0, or an errno with a reason to be freed. */
+int lines_check(struct mount *m, struct handle *h, char **ret_why);
+/* Checks the last line, which has no end. */
+int lines_check_last(struct mount *m, struct handle *h, char **ret_why);

@@ -368,11 +368,46 @@ static void test_lines(void **state)
     assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3");
     /* the last line may lack its newline: then it is checked at the close */
     assert_int_equal(sh_write(k, "/f.cfg", "bad"), EINVAL);
+    expect_error("EINVAL /f.cfg: no key=value");
     assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3");
     /* JSON is JSON here too */
     assert_int_equal(sh_write(k, "/f.cfg", "{\"a\":1}\n"), 0);
     assert_stored(k, "/f.cfg", "{\"a\":1}");
     assert_int_equal(sh_write(k, "/f.cfg", "{\"a\":]"), EINVAL);
+}
+
+/* `exec 7> f; printf a >&7; printf '=1\n' >&7`: a close comes after each, and means nothing. */
+static void test_lines_in_pieces(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    assert_int_equal(k_create(k, 1, "f.cfg", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "key", 0), 3);
+    assert_int_equal(k_flush(k, e.nodeid, fh), EINVAL);
+    assert_int_equal(k_write(k, e.nodeid, fh, "=1", 3), 2);
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "0\n", 5), 2);
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
+    assert_stored(k, "/f.cfg", "key=10");
+    k_release(k, e.nodeid, fh);
+    g_autofree char *line = last_error(k);
+    assert_string_equal(line, "");
+    uint64_t ino = k_walk(k, "/f.cfg");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_APPEND, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "other", 0), 5);
+    assert_int_equal(k_flush(k, ino, fh), EINVAL);
+    assert_int_equal(k_write(k, ino, fh, "=2", 0), 2);
+    assert_int_equal(k_flush(k, ino, fh), 0);
+    assert_stored(k, "/f.cfg", "key=10other=2");
+    assert_int_equal(k_write(k, ino, fh, "\n", 0), 1); /* the end of what has been applied */
+    assert_stored(k, "/f.cfg", "key=10other=2");
+    assert_int_equal(k_write(k, ino, fh, "x=", 0), 2);
+    assert_int_equal(k_flush(k, ino, fh), 0);
+    assert_int_equal(k_write(k, ino, fh, "3\ny", 0), 3); /* the line as a whole, once more */
+    assert_stored(k, "/f.cfg", "key=10other=2x=x=3\n");
+    k_release(k, ino, fh);
+    g_autofree char *left = last_error(k);
+    assert_non_null(strstr(left, "EINVAL /f.cfg: no key=value"));
 }
 
 static void test_lines_appended(void **state)
@@ -394,7 +429,7 @@ static void test_lines_appended(void **state)
     /* the second line is refused: the write is cut short before it, and fails when it comes again */
     assert_int_equal(k_write(k, ino, fh, "\nf=6\n\"wrong\"\ng=7\n", 0), 5);
     assert_int_equal(k_write(k, ino, fh, "\"wrong\"\ng=7\n", 0), -EINVAL);
-    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3\nd=4\ne=5\nf=6\n");
+    assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3\nd=4\ne=5f=6\n");
     k_release(k, ino, fh);
 }
 
@@ -574,6 +609,7 @@ int main(void)
             TEST(test_json_makes_a_directory),
             TEST(test_number),
             TEST(test_lines),
+            TEST(test_lines_in_pieces),
             TEST(test_lines_appended),
             TEST(test_killed_writer),
             TEST(test_sequential),
