@@ -349,27 +349,22 @@ static void marker_removed(struct controller *c, struct deletion *d)
     }
 }
 
-/* A topic that is there and not known yet: its TopicChange is still queued behind this event. It is taken in first, or
- * the request would be refused as one for a topic that does not exist. */
-static void take_in_new_topics(struct controller *c, GHashTable *names)
+/* A topic may be there and not be known yet: its TopicChange is still queued behind this event. It is taken in first,
+ * or the request would be refused as one for a topic that does not exist. */
+static bool is_known(struct controller *c, char *name)
 {
-    g_autoptr(GHashTable) new = g_hash_table_new(g_str_hash, g_str_equal);
-    GHashTableIter it;
-    gpointer name;
-    g_hash_table_iter_init(&it, names);
-    while (g_hash_table_iter_next(&it, &name, NULL)) {
-        if (!find_deletion(c, name) && !context_topic(&c->ctx, name) && marker_exists(c, name)) {
-            g_hash_table_add(new, name);
-        }
+    if (!context_topic(&c->ctx, name)) {
+        g_autoptr(GHashTable) new = g_hash_table_new(g_str_hash, g_str_equal);
+        g_hash_table_add(new, name);
+        topic_change(c, new);
     }
-    topic_change(c, new);
+    return context_topic(&c->ctx, name);
 }
 
 /* KafkaController.processTopicDeletion */
 void topic_deletion(struct controller *c, GHashTable *names)
 {
     g_autoptr(GPtrArray) sorted = names_sorted(names);
-    take_in_new_topics(c, names);
     g_autoptr(GPtrArray) wanted = g_ptr_array_new();
     g_autoptr(GPtrArray) refused = g_ptr_array_new();
     for (guint i = 0; i < sorted->len; i++) {
@@ -381,7 +376,7 @@ void topic_deletion(struct controller *c, GHashTable *names)
             }
         } else if (d) {
             continue;
-        } else if (!context_topic(&c->ctx, name)) {
+        } else if (!is_known(c, sorted->pdata[i])) {
             g_autofree char *path = g_strconcat("/admin/delete_topics/", name, NULL);
             complain(c, ENOENT, path, "there is no topic of this name; the request was removed");
             g_ptr_array_add(refused, sorted->pdata[i]);
