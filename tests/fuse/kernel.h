@@ -60,6 +60,9 @@ struct asked_question {
     struct state_question *q;
 };
 
+/* policy.c */
+struct policy kernel_policy(struct kernel *k);
+
 struct kernel *kernel_new(bool raw);
 /* Ends the mount in order; every answer due must have come. */
 void kernel_free(struct kernel *k);
