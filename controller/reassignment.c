@@ -231,6 +231,12 @@ static void to_online(struct controller *c, GPtrArray *partitions)
     for (guint i = 0; i < partitions->len; i++) {
         struct partition *p = partitions->pdata[i];
         replicas_add_all(adding, p, p->adding);
+        for (uint32_t r = 0; r < p->replicas->n; r++) { /* that an earlier request has added, and this one kept */
+            int32_t id = p->replicas->id[r];
+            if (replica_get_state(p, id) == REPLICA_NEW && !broker_ids_contain(p->adding, id)) {
+                replicas_add(adding, p, id);
+            }
+        }
     }
     replicas_change_state(c, adding, REPLICA_ONLINE);
 }
