@@ -208,9 +208,12 @@ static int read_lines(struct load_text *t, FILE *in, char **ret_why)
         char *path = NULL;
         struct node node = {0};
         number++;
-        if (len > 0 && line[len - 1] == '\n')
+        if (line[len - 1] == '\n') {
             line[--len] = '\0';
-        good = parse_line(t, line, (size_t)len, &path, &node) && add_node(t, path, &node);
+            good = parse_line(t, line, (size_t)len, &path, &node) && add_node(t, path, &node);
+        } else {
+            good = fault(t, "it does not end with a newline: the text has been cut");
+        }
         node_clear(&node);
         g_free(path);
     }

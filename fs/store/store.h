@@ -72,7 +72,7 @@ int store_check(const char *dir, FILE *out, char **ret_why);
  *
  * No `data=` is null data; DATA goes on to the end of the line. A backslash is written `\\`, a newline `\n`, any other
  * control character or byte that is not UTF-8 `\xNN`, and so is a space in PATH. When a line is read, a number that is
- * left out is 0.
+ * left out is 0. Every line ends with a newline, so that a text that was cut is noticed.
  *
  * Of a damaged store it prints what can be read and then returns -EUCLEAN.
  */

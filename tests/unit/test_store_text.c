@@ -155,7 +155,11 @@ static void test_load_refuses_a_store(void **state)
 static void test_hand_written(void **state)
 {
     char *dir = fixture_dir(), *why = NULL;
-    assert_int_equal(load(dir, "/a data=\n/a/b cversion=1\n/a/b/c\n/a/b/d data=last", &why), 0);
+    assert_int_equal(load(dir, "/a data=\n/a/b cversion=1\n/a/b/c\n/a/b/d data=last\n", &why), 0);
+    /* a text that was cut in a line */
+    g_autofree char *cut = fixture_dir(), *cut_why = NULL;
+    assert_int_equal(load(cut, "/a\n/b data=la", &cut_why), -EINVAL);
+    assert_non_null(strstr(cut_why, "line 2"));
     expect_no_fault(dir);
     struct fixture f;
     fixture_open_lmdb(&f, dir);
