@@ -13,7 +13,7 @@ void daemon_fail(const char *why);
 
 /* Blocks all signals that would end the process, in this thread and those it starts. */
 void signals_block(void);
-/* A thread that calls `stop(arg)` at the first SIGTERM, SIGINT or SIGHUP (SIGHUP only in the foreground). */
+/* A thread that calls `stop(arg)` at each SIGTERM, SIGINT, SIGHUP or SIGQUIT. */
 int signals_start(void (*stop)(void *arg), void *arg);
 /* Ends the thread; no call of `stop` is under way afterwards. */
 void signals_end(void);
