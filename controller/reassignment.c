@@ -314,6 +314,21 @@ static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, 
     }
 }
 
+/* The last member of an in-sync set may be a broker that is down: a partition without a leader is elected for when it
+ * comes. */
+static void take_leaderless_offline(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) leaderless = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        if (p->has_leadership && p->leadership.leader == LEADER_NONE) {
+            g_ptr_array_add(leaderless, p);
+        }
+    }
+    partitions_change_state(c, leaderless, PARTITION_OFFLINE);
+    g_autoptr(GPtrArray) elected = partitions_elect(c, leaderless, ELECT_OFFLINE);
+}
+
 static void finish(struct controller *c, GPtrArray *partitions)
 {
     if (partitions->len == 0) {
@@ -325,6 +340,7 @@ static void finish(struct controller *c, GPtrArray *partitions)
     move_leaders(c, partitions);
     shrink(c, partitions, before, removed);
     delete_replicas(c, removed);
+    take_leaderless_offline(c, partitions);
     save_topics_of(c, partitions);
     for (guint i = 0; i < partitions->len && !c->moved; i++) {
         struct partition *p = partitions->pdata[i];

@@ -129,13 +129,23 @@ static void take_reassignment_on(struct controller *c, struct topic *t)
 
 void topic_take_up_again(struct controller *c, struct topic *t)
 {
+    g_autoptr(GArray) dead = replicas_new();
     g_autoptr(GPtrArray) led = g_ptr_array_new();
     g_autoptr(GHashTable) none = g_hash_table_new(NULL, NULL);
     take_reassignment_on(c, t);
     for (guint i = 0; i < t->partitions->len; i++) {
         struct partition *p = t->partitions->pdata[i];
-        if (p->has_leadership) { /* caches were told that it goes, leaders not of their last epoch */
-            g_ptr_array_add(led, p);
+        for (uint32_t r = 0; r < p->replicas->n; r++) {
+            if (!replica_is_online(&c->ctx, p, p->replicas->id[r])) {
+                replicas_add(dead, p, p->replicas->id[r]);
+            }
+        }
+    }
+    replicas_become_offline(c, dead);
+    for (guint i = 0; i < t->partitions->len; i++) {
+        struct partition *p = t->partitions->pdata[i];
+        if (p->has_leadership && replica_is_online(&c->ctx, p, p->leadership.leader)) {
+            g_ptr_array_add(led, p); /* caches were told that it goes, leaders not of their last epoch */
         }
     }
     partitions_renew(c, led);
