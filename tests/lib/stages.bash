@@ -66,7 +66,7 @@ stage_unit() {
 unit_tests() {
     local status=0
     rm -f "$1/meson-logs/testlog.json"
-    CMOCKA_MESSAGE_OUTPUT=tap meson test -C "$1" --no-rebuild --num-processes "$JOBS" \
+    CMOCKA_MESSAGE_OUTPUT=tap meson test -C "$1" --no-rebuild --num-processes "$JOBS" --timeout-multiplier 5 \
         >"$LOGS/unit-$(basename "$1").log" 2>&1 </dev/null || status=$?
     count_meson "$1" "$status"
 }
