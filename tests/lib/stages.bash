@@ -131,7 +131,7 @@ stage_asan() {
 stage_tsan() {
     check build-tsan build build-tsan -Db_sanitize=thread || return
     # GLib's slices pass memory between threads under locks that the sanitizer cannot see
-    G_SLICE=always-malloc e2e tsan "$ROOT/build-tsan/kafkafs" 180 "${TSAN_E2E[@]/%/.bats}"
+    G_SLICE=always-malloc e2e tsan "$ROOT/build-tsan/kafkafs" 180 $(e2e_files "${TSAN_E2E[@]}")
 }
 
 # ---- the example and the README --------------------------------------------------------------------------------------
