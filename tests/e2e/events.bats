@@ -24,6 +24,7 @@ E() { echo "$M/.state/events"; }
         [ $n -lt 100 ]
     done
     kill $tail
+    wait $tail || true # it has the file open until then
 }
 
 @test "poll wakes when there is something to read" {
