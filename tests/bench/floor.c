@@ -91,22 +91,31 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     fuse_reply_err(req, ENOSYS);
 }
 
+/* The name of the i-th entry, after `.` and `..`. */
+static void name_of(fuse_ino_t dir, fuse_ino_t i, char *ret, size_t size)
+{
+    if (i < 2)
+        snprintf(ret, size, "%s", i ? ".." : ".");
+    else if (dir == ROOT)
+        snprintf(ret, size, "%c", i == 2 ? 'f' : 'd');
+    else
+        snprintf(ret, size, "%c%07lu", dir == FILES ? 'f' : 'd', (unsigned long)(i - 2));
+}
+
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    fuse_ino_t n = ino == ROOT ? 2 : ino < FIRST ? count : 0;
+    fuse_ino_t n = 2 + (ino == ROOT ? 2 : ino < FIRST ? count : 0);
     char *buf = malloc(size);
     size_t used = 0;
 
     for (fuse_ino_t i = (fuse_ino_t)off; i < n; i++) {
         char name[32];
-        struct fuse_entry_param e;
+        struct fuse_entry_param e = {.attr.st_ino = ino, .attr.st_mode = S_IFDIR};
         size_t len;
 
-        if (ino == ROOT)
-            snprintf(name, sizeof(name), "%c", i ? 'd' : 'f');
-        else
-            snprintf(name, sizeof(name), "%c%07lu", ino == FILES ? 'f' : 'd', (unsigned long)i);
-        e = entry(child(ino, name));
+        name_of(ino, i, name, sizeof name);
+        if (i >= 2)
+            e = entry(child(ino, name));
         len = fuse_add_direntry_plus(req, buf + used, size - used, name, &e, (off_t)i + 1);
         if (len > size - used)
             break;
