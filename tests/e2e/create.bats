@@ -52,6 +52,7 @@ leader-epoch-checkpoint partition.metadata"
     reason t
     refused "$EEXIST" mkdir "$(T t)/partitions/0"
     topic u '{"0":[1],"1":[2]}'
+    settle
     refused "$EEXIST" mkdir "$(T u)/partitions/1"
     mkdir "$(T t)/partitions/1"
     settle
