@@ -13,17 +13,12 @@ struct item {
     enum controller_event_type type; /* what it counts as, for `.state/controller/queue` */
     int32_t broker_id;               /* of the candidate; not for ITEM_WATCH */
     struct controller_event *event;  /* ITEM_WATCH, ITEM_EVENT */
+    gen_t oldest;                    /* ITEM_WATCH: of its own and the merged ones */
+    GArray *merged;                  /* ITEM_WATCH: gen_t, held beside the item's own; NULL: none */
     int64_t session;                 /* ITEM_CANDIDATE */
     const struct broker_config *config;
-    bool expired; /* ITEM_CANDIDATE_END */
-    void (*ended)(void *arg);
+    void (*ended)(void *arg); /* ITEM_CANDIDATE_END */
     void *arg;
-};
-
-struct watch_item {
-    struct item item;
-    gen_t oldest;
-    GArray *merged; /* gen_t, held beside the item's own */
 };
 
 /* ---- queueing; any thread ---- */
@@ -31,9 +26,7 @@ struct watch_item {
 static void free_item(struct item *item)
 {
     controller_event_free(item->event);
-    if (item->kind == ITEM_WATCH && ((struct watch_item *)item)->merged) {
-        g_array_unref(((struct watch_item *)item)->merged);
-    }
+    g_clear_pointer(&item->merged, g_array_unref);
     g_free(item);
 }
 
@@ -68,10 +61,10 @@ static void push(struct controller_thread *t, struct item *item, gen_t gen)
     }
 }
 
-static void hold_merged(struct controller_thread *t, struct watch_item *w, gen_t gen)
+static void hold_merged(struct controller_thread *t, struct item *w, gen_t gen)
 {
     w->oldest = MIN(w->oldest, gen);
-    if (gen == w->item.base.gen) {
+    if (gen == w->base.gen) {
         return;
     }
     if (!w->merged) {
@@ -90,19 +83,19 @@ static void push_watch(struct controller_thread *t, struct controller_event *eve
 {
     event->enqueued_us = thread_now_ms() * 1000;
     pthread_mutex_lock(&t->lock);
-    struct watch_item *pending = t->pending[event->type];
-    if (pending && controller_event_merge(pending->item.event, event)) {
+    struct item *pending = t->pending[event->type];
+    if (pending && controller_event_merge(pending->event, event)) {
         hold_merged(t, pending, gen);
     } else {
-        struct watch_item *w = g_new0(struct watch_item, 1);
-        w->item.kind = ITEM_WATCH;
-        w->item.type = event->type;
-        w->item.event = event;
+        struct item *w = g_new0(struct item, 1);
+        w->kind = ITEM_WATCH;
+        w->type = event->type;
+        w->event = event;
         w->oldest = gen;
-        if (push_locked(t, &w->item, gen)) {
+        if (push_locked(t, w, gen)) {
             t->pending[event->type] = w;
         } else {
-            free_item(&w->item);
+            free_item(w);
         }
     }
     pthread_mutex_unlock(&t->lock);
@@ -241,19 +234,18 @@ static void take(struct controller_thread *t, struct item *item)
     pthread_mutex_lock(&t->lock);
     t->waiting[item->type]--;
     t->handling = (int)item->type;
-    if (item->kind == ITEM_WATCH && t->pending[item->type] == (struct watch_item *)item) {
+    if (t->pending[item->type] == item) {
         t->pending[item->type] = NULL;
     }
     pthread_mutex_unlock(&t->lock);
-    t->gen = item->kind == ITEM_WATCH ? ((struct watch_item *)item)->oldest : item->base.gen;
+    t->gen = item->kind == ITEM_WATCH ? item->oldest : item->base.gen;
 }
 
 static void done(struct controller_thread *t, struct item *item)
 {
     gen_t gen = item->base.gen;
-    GArray *merged = item->kind == ITEM_WATCH ? ((struct watch_item *)item)->merged : NULL;
-    for (guint i = 0; merged && i < merged->len; i++) {
-        settle_release(t->config.settle, g_array_index(merged, gen_t, i));
+    for (guint i = 0; item->merged && i < item->merged->len; i++) {
+        settle_release(t->config.settle, g_array_index(item->merged, gen_t, i));
     }
     free_item(item);
     pthread_mutex_lock(&t->lock);

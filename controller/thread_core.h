@@ -13,7 +13,7 @@ struct candidate {
     int64_t timers[TIMER_N]; /* CLOCK_MONOTONIC in ms, -1: not armed */
 };
 
-struct watch_item;
+struct item;
 
 struct controller_thread {
     struct controller_thread_config config;
@@ -34,7 +34,7 @@ struct controller_thread {
 
     /* ---- watch events that are queued, and what waits; protected by lock ---- */
     pthread_mutex_t lock;
-    struct watch_item *pending[EVENT_TYPES];
+    struct item *pending[EVENT_TYPES];
     unsigned waiting[EVENT_TYPES];
     int handling;    /* enum controller_event_type, -1: none */
     bool stopped;    /* the thread has ended */

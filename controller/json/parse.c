@@ -63,36 +63,39 @@ static bool unexpected(struct parser *ps, const char *wanted)
 
 /* ---- strings ---- */
 
-static bool parse_hex4(struct parser *ps, unsigned *ret)
+/* The UTF-16 unit of four digits, or -1. */
+static int32_t parse_hex4(struct parser *ps)
 {
-    unsigned value = 0;
+    int32_t value = 0;
     for (int i = 0; i < 4; i++, ps->p++) {
         int digit = ps->p < ps->end ? g_ascii_xdigit_value(*ps->p) : -1;
-        if (digit < 0)
-            return unexpected(ps, "a hexadecimal digit");
-        value = value * 16 + (unsigned)digit;
+        if (digit < 0) {
+            unexpected(ps, "a hexadecimal digit");
+            return -1;
+        }
+        value = value * 16 + digit;
     }
-    *ret = value;
-    return true;
+    return value;
 }
 
 /* After "\u". U+0000 is refused: no value of Kafka's holds it, and it would end a C string early. */
 static bool parse_unicode_escape(struct parser *ps, char **out)
 {
     const char *at = ps->p - 2;
-    unsigned unit, low;
-    if (!parse_hex4(ps, &unit))
+    int32_t unit = parse_hex4(ps);
+    if (unit < 0)
         return false;
-    gunichar c = unit;
+    gunichar c = (gunichar)unit;
     if (unit >= 0xD800 && unit <= 0xDBFF) {
         if (ps->end - ps->p < 2 || ps->p[0] != '\\' || ps->p[1] != 'u')
             return fault(ps, at, "half a surrogate pair");
         ps->p += 2;
-        if (!parse_hex4(ps, &low))
+        int32_t low = parse_hex4(ps);
+        if (low < 0)
             return false;
         if (low < 0xDC00 || low > 0xDFFF)
             return fault(ps, at, "half a surrogate pair");
-        c = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+        c = 0x10000 + (gunichar)((unit - 0xD800) << 10 | (low - 0xDC00));
     } else if (unit >= 0xDC00 && unit <= 0xDFFF) {
         return fault(ps, at, "half a surrogate pair");
     } else if (unit == 0) {
