@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "controller/broker/engine.h"
-#include "controller/cluster_files.h"
+#include "controller/broker/cluster_files.h"
 #include "controller/policy/policy.h"
 #include "controller/thread.h"
 

@@ -60,18 +60,25 @@ const char *host_state_name(enum host_state state)
     return names[state];
 }
 
+/* As it is called in `.state/events`; before it has an id, by its file. Newly allocated. */
+static char *host_name(const struct host *h)
+{
+    return h->id >= 0 ? g_strdup_printf("broker %d", h->id) : g_strdup_printf("broker of %s", h->file);
+}
+
 void host_set_state(struct host *h, enum host_state state)
 {
+    g_autofree char *name = host_name(h);
+
     g_clear_pointer(&h->why, g_free);
     h->state = state;
-    engine_event(h->engine, "broker %d %s", h->id, host_state_name(state));
+    engine_event(h->engine, "%s %s", name, host_state_name(state));
 }
 
 void host_fail(struct host *h, int err, char *why)
 {
-    bool known = h->id >= 0;
-    g_autofree char *path = known ? g_strdup_printf("/brokers/ids/%d", h->id) : g_strdup(h->file);
-    g_autofree char *name = known ? g_strdup_printf("broker %d", h->id) : g_strdup_printf("broker of %s", h->file);
+    g_autofree char *path = h->id >= 0 ? g_strdup_printf("/brokers/ids/%d", h->id) : g_strdup(h->file);
+    g_autofree char *name = host_name(h);
 
     g_free(h->why);
     h->why = why;

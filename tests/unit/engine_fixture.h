@@ -192,15 +192,20 @@ static void open_engine(struct fixture *f)
             .config_change_expiry_ms = 900000});
 }
 
+/* The broker of server-ID.properties. */
+static void add_broker(struct fixture *f, int id)
+{
+    g_autofree char *file = g_strdup_printf("%s/server-%d.properties", f->dir, id);
+    struct broker_config *config;
+    char *why = NULL;
+    if (broker_config_load(file, &config, &why) < 0 || engine_add_broker(f->engine, config, &why) < 0)
+        fail_msg("%s", why);
+}
+
 static void add_brokers(struct fixture *f, int n)
 {
-    for (int id = 1; id <= n; id++) {
-        g_autofree char *file = g_strdup_printf("%s/server-%d.properties", f->dir, id);
-        struct broker_config *config;
-        char *why = NULL;
-        if (broker_config_load(file, &config, &why) < 0 || engine_add_broker(f->engine, config, &why) < 0)
-            fail_msg("%s", why);
-    }
+    for (int id = 1; id <= n; id++)
+        add_broker(f, id);
 }
 
 static void start(struct fixture *f)

@@ -9,7 +9,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include "controller/broker/properties.h"
-#include "controller/cluster_files.h"
+#include "controller/broker/cluster_files.h"
 
 static char *dir;
 
@@ -93,12 +93,43 @@ static void test_guess(void **state)
     assert_int_equal(cluster_files_guess_id("/nonexistent"), -1);
 }
 
+static void test_find(void **state)
+{
+    g_autofree char *other = put("a.properties", "broker.id=70\n"),
+                    *second = put("c.properties", "broker.id=7\nlog.dirs=\n"),
+                    *first = put("b.properties", "broker.id=7\n"), *hidden = put("0.txt", "broker.id=7\n"),
+                    *found = cluster_files_find(dir, 7);
+    assert_string_equal(found, first);
+    assert_null(cluster_files_find(dir, 8));
+    assert_null(cluster_files_find("/nonexistent", 7));
+}
+
+/* Never over a file that is somebody's. */
+static void test_make(void **state)
+{
+    g_autofree char *taken = put("server-3.properties", "broker.id=4\n"), *text = NULL, *made = NULL;
+    char *why, *file = NULL;
+    assert_int_equal(cluster_files_make(dir, 3, &file, &why), -EINVAL);
+    assert_non_null(strstr(why, taken));
+    g_free(why);
+    assert_true(g_file_get_contents(taken, &text, NULL, NULL));
+    assert_string_equal(text, "broker.id=4\n");
+    assert_int_equal(cluster_files_make(dir, 0, &made, &why), 0); /* an id like others, with a port of its own */
+    struct broker_config *config;
+    assert_int_equal(broker_config_load(made, &config, &why), 0);
+    assert_int_equal(config->broker_id, 0);
+    assert_int_not_equal(config->endpoints[0].port, 9092);
+    broker_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(test_list, setup, teardown),
             cmocka_unit_test_setup_teardown(test_write, setup, teardown),
             cmocka_unit_test_setup_teardown(test_guess, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_find, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_make, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,24 +126,30 @@ static void stops_in_order(void **state)
     destroy(f);
 }
 
+/* Files without an id are not one broker's: each gets a number of its own, and keeps it (KafkaServer's
+ * getOrGenerateBrokerId, meta.properties). */
 static void ids_are_made(void **state)
 {
     struct fixture *f = cluster(1);
 
     write_file(f, 2, "broker.id=-1\n");
-    g_autofree char *file = g_strdup_printf("%s/server-2.properties", f->dir);
-    struct broker_config *config;
-    char *why;
-    stop(f);
-    engine_free(f->engine);
-    controller_thread_free(f->controller);
-    open_engine(f);
-    assert_int_equal(broker_config_load(file, &config, &why), 0);
-    assert_int_equal(engine_add_broker(f->engine, config, &why), 0);
-    start(f);
-    settle(f);
-    assert_true(registered(f, 1001));
-    shell(f, "grep -qx broker.id=1001 2/meta.properties");
+    write_file(f, 3, "broker.id=-1\n");
+    for (int life = 0; life < 2; life++) {
+        stop(f);
+        engine_free(f->engine);
+        controller_thread_free(f->controller);
+        open_engine(f);
+        add_broker(f, 3 - life); /* the order of the files does not matter the second time */
+        add_broker(f, 2 + life);
+        start(f);
+        settle(f);
+        assert_true(registered(f, 1001));
+        assert_true(registered(f, 1002));
+        shell(f, "grep -qx broker.id=1001 3/meta.properties && grep -qx broker.id=1002 2/meta.properties");
+    }
+    g_autofree char *events = read_journal(f->events);
+    assert_non_null(strstr(events, "server-2.properties starting"));
+    assert_null(strstr(events, "broker -1"));
     destroy(f);
 }
 

@@ -1,11 +1,13 @@
-#include "controller/cluster_files.h"
+#include "controller/broker/cluster_files.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include "controller/broker/properties.h"
 
+/* Ports that brokers without a listener of their own get: from FIRST_PORT on. */
 #define FIRST_PORT 9092
+#define PORTS 50000
 #define BROKERS_MAX 1000
 
 static gint compare_paths(gconstpointer a, gconstpointer b)
@@ -41,31 +43,55 @@ int cluster_files_list(const char *dir, GPtrArray **ret, char **ret_why)
     return 0;
 }
 
+int cluster_files_make(const char *dir, int32_t id, char **ret_file, char **ret_why)
+{
+    g_autofree char *file = g_strdup_printf("%s/server-%d.properties", dir, id);
+    g_autofree char *text = g_strdup_printf("broker.id=%d\nlisteners=PLAINTEXT://localhost:%d\nlog.dirs=%s/broker-%d\n",
+            id, FIRST_PORT + (id > 0 ? (id - 1) % PORTS : PORTS), dir, id);
+    if (g_file_test(file, G_FILE_TEST_EXISTS))
+        return fail(EINVAL, ret_why, "%s: does not say broker.id=%d", file, id);
+    g_autoptr(GError) error = NULL;
+    errno = 0;
+    if (!g_file_set_contents_full(file, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
+        return fail(errno ? errno : EIO, ret_why, "%s", error->message);
+    *ret_file = g_steal_pointer(&file);
+    return 0;
+}
+
 int cluster_files_write(const char *dir, int n, char **ret_why)
 {
     if (n < 1 || n > BROKERS_MAX)
         return fail(EINVAL, ret_why, "--brokers=%d: a number from 1 to %d is needed", n, BROKERS_MAX);
-    for (int id = 1; id <= n; id++) {
-        g_autofree char *file = g_strdup_printf("%s/server-%d.properties", dir, id);
-        g_autofree char *text =
-                g_strdup_printf("broker.id=%d\nlisteners=PLAINTEXT://localhost:%d\nlog.dirs=%s/broker-%d\n", id,
-                        FIRST_PORT + id - 1, dir, id);
-        g_autoptr(GError) error = NULL;
-        errno = 0;
-        if (!g_file_set_contents_full(file, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
-            return fail(errno ? errno : EIO, ret_why, "%s", error->message);
+    int rc = 0;
+    for (int id = 1; rc == 0 && id <= n; id++) {
+        g_autofree char *file = NULL;
+        rc = cluster_files_make(dir, id, &file, ret_why);
     }
-    return 0;
+    return rc;
 }
 
 int32_t cluster_files_guess_id(const char *file)
 {
-    g_autofree char *text = NULL, *why = NULL;
+    g_autofree char *text = NULL;
     gsize len;
     g_autoptr(GHashTable) values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    if (!g_file_get_contents(file, &text, &len, NULL) || properties_parse(text, len, values, &why) != 0)
+    if (!g_file_get_contents(file, &text, &len, NULL) || properties_parse(text, len, values, NULL) != 0)
         return -1;
     const char *id = g_hash_table_lookup(values, "broker.id");
     gint64 value;
     return id && g_ascii_string_to_signed(id, 10, 0, INT32_MAX, &value, NULL) ? (int32_t)value : -1;
+}
+
+char *cluster_files_find(const char *dir, int32_t id)
+{
+    GPtrArray *files;
+    g_autofree char *why = NULL;
+    char *found = NULL;
+    if (cluster_files_list(dir, &files, &why) < 0)
+        return NULL;
+    for (guint i = 0; !found && i < files->len; i++)
+        if (cluster_files_guess_id(files->pdata[i]) == id)
+            found = g_strdup(files->pdata[i]);
+    g_ptr_array_unref(files);
+    return found;
 }
