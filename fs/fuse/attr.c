@@ -161,7 +161,10 @@ int attr_get(struct mount *m, struct inode *i, struct stat *ret, double *ret_tim
         attr_of_staged(m, i, ret);
         break;
     case INODE_TEMP:
-        attr_of_temp(m, i, ret);
+        if (inode_temp_is_replaced(m->inodes, i) && !inode_is_open(m->inodes, i))
+            err = ESTALE;
+        else
+            attr_of_temp(m, i, ret);
         break;
     case INODE_VIRTUAL:
         attr_of_virtual(m, i, ret);

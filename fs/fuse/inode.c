@@ -357,3 +357,26 @@ bool inode_temp_is_linked(struct inode_table *t, struct inode *i)
     pthread_mutex_unlock(&t->lock);
     return linked;
 }
+
+void inode_take_temp(struct inode_table *t, struct inode *i, bool taken)
+{
+    pthread_mutex_lock(&t->lock);
+    i->temp->taken = taken;
+    pthread_mutex_unlock(&t->lock);
+}
+
+bool inode_temp_is_taken(struct inode_table *t, struct inode *i)
+{
+    pthread_mutex_lock(&t->lock);
+    bool taken = i->temp->taken;
+    pthread_mutex_unlock(&t->lock);
+    return taken;
+}
+
+bool inode_temp_is_replaced(struct inode_table *t, struct inode *i)
+{
+    pthread_mutex_lock(&t->lock);
+    bool replaced = i->temp->taken && i->temp->parent == 0;
+    pthread_mutex_unlock(&t->lock);
+    return replaced;
+}

@@ -31,13 +31,15 @@ struct staged {
     char *path;
     bool data;      /* the `.data` of `path` */
     bool exclusive; /* O_EXCL: it must not exist when the value is whole */
+    bool action;    /* to make it empty is an action, which waits for the close: a value may come, and is refused */
     bool directory; /* mkdir succeeded, and the znode is yet to come */
     size_t size;    /* of what is staged (table lock) */
 };
 
-/* INODE_TEMP. But for the first two members it is used on the FUSE thread only. */
+/* INODE_TEMP. But for the first three members it is used on the FUSE thread only. */
 struct temp {
     uint64_t parent; /* inode of the directory; 0: unlinked, or renamed over a node (table lock) */
+    bool taken;      /* the content is the value of a rename that is under way or has succeeded (table lock) */
     char *name;
     struct staging *content;
     mode_t mode;
@@ -123,3 +125,9 @@ bool inode_alive(const struct inode *i);
 struct inode *inode_find_temp(struct inode_table *t, uint64_t parent, const char *name); /* a new reference */
 void inode_unlink_temp(struct inode_table *t, struct inode *i);
 bool inode_temp_is_linked(struct inode_table *t, struct inode *i);
+/* A rename takes the content as a node's value; it is given back if that fails. */
+void inode_take_temp(struct inode_table *t, struct inode *i, bool taken);
+/* May no more be written, since it would reach nobody? */
+bool inode_temp_is_taken(struct inode_table *t, struct inode *i);
+/* Has it become a node's value? Whoever has it open can read it; its name means the node. */
+bool inode_temp_is_replaced(struct inode_table *t, struct inode *i);

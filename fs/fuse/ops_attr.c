@@ -20,8 +20,13 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void set_temp(fuse_req_t req, struct inode *i, const struct stat *attr, int to_set)
 {
+    struct mount *m = mount_of(req);
     struct temp *t = i->temp;
     struct timespec now;
+    if ((to_set & FUSE_SET_ATTR_SIZE) && inode_temp_is_taken(m->inodes, i)) {
+        fuse_reply_err(req, ESTALE);
+        return;
+    }
     clock_gettime(CLOCK_REALTIME, &now);
     if (to_set & FUSE_SET_ATTR_SIZE) {
         int rc = attr->st_size > (off_t)MAX_TEMP ? -EFBIG : staging_truncate(t->content, (size_t)attr->st_size);

@@ -95,6 +95,8 @@ static void open_temp(fuse_req_t req, struct inode *i, int flags, bool create)
 
 static bool is_dead(struct mount *m, struct inode *i)
 {
+    if (i->type == INODE_TEMP)
+        return inode_temp_is_replaced(m->inodes, i);
     if (i->type != INODE_NODE && i->type != INODE_DATA)
         return false;
     mirror_rdlock(m->mirror);
@@ -159,12 +161,24 @@ static void reply_new(fuse_req_t req, struct inode *i, int flags, double timeout
     handle_unref(h);
 }
 
+static bool is_action(struct mount *m, const struct place *p)
+{
+    return p->type == PLACE_NODE && m->policy->created_empty(m->policy->ctx, p->path);
+}
+
+/* A shell's redirection, or a copy; touch(1) opens otherwise. */
+static bool value_may_come(int flags)
+{
+    return flags & (O_TRUNC | O_APPEND | O_EXCL);
+}
+
 static void create_staged(fuse_req_t req, const struct place *p, int flags)
 {
     struct mount *m = mount_of(req);
     struct staged *s = g_new0(struct staged, 1);
     s->path = g_strdup(p->path);
     s->data = p->type == PLACE_DATA;
+    s->action = is_action(m, p);
     s->exclusive = flags & O_EXCL;
     struct inode *i = inode_new_staged(m->inodes, s);
     reply_new(req, i, flags, 0);
@@ -243,7 +257,7 @@ static void create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
         open_existing(req, p, flags);
     } else if (p->type == PLACE_NODE && is_private(mode, flags)) {
         create_temp(req, parent, name, mode, flags);
-    } else if (must_be_staged(m, p->path)) {
+    } else if (is_action(m, p) ? value_may_come(flags) : must_be_staged(m, p->path)) {
         create_staged(req, p, flags);
     } else {
         create_empty(req, p, flags);
@@ -314,6 +328,10 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 static void write_temp(fuse_req_t req, struct handle *h, const char *data, size_t len, off_t off)
 {
     struct temp *t = h->inode->temp;
+    if (inode_temp_is_taken(mount_of(req)->inodes, h->inode)) {
+        fuse_reply_err(req, ESTALE);
+        return;
+    }
     size_t at = h->flags & O_APPEND ? staging_len(t->content) : (size_t)MAX(off, 0);
     int rc = staging_write(t->content, at, data, len);
     clock_gettime(CLOCK_REALTIME, &t->mtime);

@@ -137,6 +137,8 @@ static void temp_renamed(struct edit *e, int err)
 {
     if (err == 0)
         inode_unlink_temp(e->mount->inodes, e->inode);
+    else
+        inode_take_temp(e->mount->inodes, e->inode, false);
     edit_reply_err(e, err);
 }
 
@@ -154,6 +156,7 @@ static void rename_temp(fuse_req_t req, const struct place *from, const struct p
     }
     e->value = bytes_new(staging_data(t->content), staging_len(t->content));
     e->inode = inode_ref(from->temp);
+    inode_take_temp(e->mount->inodes, e->inode, true);
     e->kernel_knows = to->type != PLACE_DATA;
     edit_submit(e);
 }

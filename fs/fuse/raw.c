@@ -7,9 +7,11 @@
 /*
  * `-o raw`: bytes as they are, taken whole at each close of a handle that has written. The kernel says of a close no
  * more than FLUSH, which comes for each close of a duplicate too. So, with nothing written: a new file that was opened
- * exclusively or without truncation is made at the first FLUSH (nothing can be meant to follow that could not be seen
- * then); one opened with truncation (`: > f` in a shell: FLUSH by its dup2, FLUSH by its end) at the second by the same
- * process, or at the last close.
+ * exclusively, or neither with truncation nor to append, is made at the first FLUSH (nothing can be meant to follow
+ * that could not be seen then); one opened as a shell does it (`: > f`: FLUSH by its dup2, FLUSH by its end) at the
+ * second by the same process, or at the last close.
+ *
+ * In every mount it is so for a node whose creation is an action, if it is opened in a way that a value may follow.
  */
 
 /* Fields of /proc/PID/stat, counted behind the name (proc(5): 9 and 52). */
@@ -56,7 +58,7 @@ static bool refused_at_once(fuse_req_t req, struct handle *h, const char *data, 
             .type = unmade(m, h) ? REQ_CREATE : REQ_SET,
             .path = path,
             .value = value,
-            .raw = true,
+            .raw = m->raw,
             .pid = fuse_req_ctx(req)->pid,
     };
     struct plan plan = {0};
@@ -138,7 +140,7 @@ void raw_flush(fuse_req_t req, struct handle *h)
         fuse_reply_err(req, 0);
     } else if (h->dirty || h->flushed_by == pid) {
         commit(req, h, ANSWER_FLUSH);
-    } else if (unmade(m, h) && ((h->flags & O_EXCL) || !(h->flags & O_TRUNC))) {
+    } else if (unmade(m, h) && ((h->flags & O_EXCL) || !(h->flags & (O_TRUNC | O_APPEND)))) {
         commit(req, h, ANSWER_FLUSH);
     } else {
         h->flushed_by = pid;
@@ -147,12 +149,13 @@ void raw_flush(fuse_req_t req, struct handle *h)
 }
 
 /* Requests that come later must see the value, and the kernel does not wait for this one: the only place where the FUSE
- * thread waits, for one commit. */
+ * thread waits, for one commit. An action may take longer: it is not waited for. */
 void raw_release(fuse_req_t req, struct handle *h)
 {
     struct mount *m = mount_of(req);
     if (h->dirty || h->abandoned || !empty_is_due(m, h))
         return;
     commit(req, h, ANSWER_NONE);
-    edit_wait(m, h);
+    if (h->inode->type != INODE_STAGED || !h->inode->staged->action)
+        edit_wait(m, h);
 }

@@ -48,6 +48,12 @@ static bool is_unmade(struct mount *m, const struct handle *h)
     return !n;
 }
 
+/* Is the value taken whole at a close (raw.c)? */
+static bool taken_at_close(struct mount *m, const struct handle *h)
+{
+    return m->raw || (h->inode->type == INODE_STAGED && h->inode->staged->action && is_unmade(m, h));
+}
+
 int stage(struct mount *m, struct handle *h)
 {
     if (h->staging)
@@ -352,7 +358,7 @@ void write_data(fuse_req_t req, struct handle *h, const char *data, size_t len, 
         fuse_reply_err(req, EBUSY);
     else if (off < 0)
         fuse_reply_err(req, EINVAL);
-    else if (m->raw)
+    else if (taken_at_close(m, h))
         raw_write(req, h, data, len, off);
     else if (h->inode->format == FORMAT_OPAQUE)
         write_opaque(req, h, data, len, off);
@@ -373,7 +379,7 @@ void write_truncate(fuse_req_t req, struct handle *h, size_t len)
         fuse_reply_err(req, EBUSY);
     else if (len > MAX_STAGED)
         fuse_reply_err(req, EFBIG);
-    else if (m->raw)
+    else if (taken_at_close(m, h))
         raw_truncate(req, h, len);
     else if (h->inode->format == FORMAT_OPAQUE)
         truncate_opaque(req, h, len);
@@ -402,7 +408,7 @@ void write_flush(fuse_req_t req, struct handle *h)
     bool json = h->inode->format == FORMAT_JSON || lines_are_json(h);
     if (atomic_load_explicit(&h->busy, memory_order_acquire)) {
         fuse_reply_err(req, 0);
-    } else if (m->raw) {
+    } else if (taken_at_close(m, h)) {
         raw_flush(req, h);
     } else if (!h->dirty || (json && !h->appending)) {
         fuse_reply_err(req, 0);
@@ -419,7 +425,7 @@ void write_flush(fuse_req_t req, struct handle *h)
 void write_release(fuse_req_t req, struct handle *h)
 {
     struct mount *m = mount_of(req);
-    if (m->raw)
+    if (taken_at_close(m, h))
         raw_release(req, h);
     if (!h->dirty || h->said)
         return;

@@ -92,3 +92,19 @@ load ../lib/mount
     run ! touch "$M/brokers/ids/x"
     run ! touch "$M/brokers/ids/-1"
 }
+
+@test "a registration with a value is refused and starts nothing; an empty one is touch" {
+    cp "$M/brokers/ids/1" "$W/registration"
+    refused "$EPERM" put_line "$M/brokers/ids/4" x
+    reason "EPERM /brokers/ids/4: "
+    refused "$EPERM" cp "$W/registration" "$M/brokers/ids/4"
+    refused "$EPERM" dd status=none if="$W/registration" of="$M/brokers/ids/4" oflag=append conv=notrunc
+    settle
+    is "$(ls "$M/brokers/ids" | xargs)" "1 2 3"
+    [ ! -e "$C/server-4.properties" ]
+    : >"$M/brokers/ids/4"
+    is "$(ls "$M/brokers/ids" | xargs)" "1 2 3 4"
+    python3 -c 'import sys; open(sys.argv[1], "w").close()' "$M/brokers/ids/5" # one close: not waited for
+    settle
+    is "$(ls "$M/brokers/ids" | xargs)" "1 2 3 4 5"
+}

@@ -81,3 +81,22 @@ setup() {
     [ ! -e "$M/brokers/topics/t9" ]
     is "$(replicas_on_disk t)" "1/t-0 2/t-0"
 }
+
+@test "who keeps a private file open over its renaming is told that it is no more his" {
+    run -0 python3 - "$F" <<'END'
+import errno, os, sys
+target = sys.argv[1]
+f = os.open(target + ".new", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+os.write(f, b'{"version":1,"config":{"retention.ms":"7"}}')
+os.rename(target + ".new", target)
+with open(target) as now: # at once, before anything else can have told the kernel
+    print(now.read())
+for late in lambda: os.write(f, b" "), lambda: os.ftruncate(f, 0):
+    try:
+        late()
+    except OSError as e:
+        print(errno.errorcode[e.errno])
+END
+    is "$output" $'{"version":1,"config":{"retention.ms":"7"}}\n\nESTALE\nESTALE'
+    is "$(version "$F")" $((V + 1))
+}

@@ -72,6 +72,10 @@ static void plan(void *ctx, const struct request *request, struct plan *ret)
         plan_refuse(ret, EPERM, "it is fixed");
         return;
     }
+    if (ends(path, ".cmd") && r.type == REQ_CREATE && r.value->len > 0) {
+        plan_refuse(ret, EPERM, "a command has no value");
+        return;
+    }
     if (ends(path, ".cmd") && (r.type == REQ_CREATE || r.type == REQ_UNLINK)) {
         ret->type = PLAN_COMMAND;
         return;

@@ -239,6 +239,35 @@ static void test_command(void **state)
     assert_int_equal(((struct fuse_entry_out *)a->body)->nodeid, k_walk(k, "/z.cmd"));
 }
 
+/* A redirection, or a copy, may go on with a value, which is refused: the action waits for the close. */
+static void test_command_with_a_value(void **state)
+{
+    struct fuse_entry_out e;
+    uint64_t fh;
+    assert_int_equal(sh_write(k, "/x.cmd", "value"), EPERM);
+    expect_error("EPERM /x.cmd: a command has no value");
+    assert_int_equal(sh_append(k, "/x.cmd", "value"), EPERM);
+    assert_int_equal(k_create(k, 1, "x.cmd", O_WRONLY | O_EXCL, 0644, &e, &fh), 0); /* cp */
+    assert_int_equal(k_write(k, e.nodeid, fh, "value", 0), -EPERM);
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
+    k_release(k, e.nodeid, fh);
+    assert_int_equal(k->commands, 0);
+    /* `: > f`: the end of the shell's command shows the error */
+    k->command_err = EBUSY;
+    assert_int_equal(sh_write(k, "/x.cmd", ""), EBUSY);
+    assert_int_equal(k->commands, 1);
+    k->command_err = 0;
+    assert_int_equal(sh_append(k, "/x.cmd", ""), 0);
+    assert_int_equal(k->commands, 2);
+    /* nobody is kept waiting at the last close */
+    k->hold_commands = true;
+    assert_int_equal(k_create(k, 1, "y.cmd", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
+    assert_int_equal(k_release(k, e.nodeid, fh), 0);
+    kernel_sync(k);
+    assert_int_equal(k->commands, 3);
+    k->command_answer(k->command_arg, 0);
+}
+
 /* ---- private temporary files ---- */
 
 static void test_private(void **state)
@@ -290,6 +319,32 @@ static void test_private(void **state)
     assert_true(mirror_exists(k->mirror, "/d/wronly"));
 }
 
+/* What has become a node's value is that node's: nothing written here would reach it. */
+static void test_private_kept_open(void **state)
+{
+    struct fuse_entry_out e;
+    struct fuse_attr_out a;
+    uint64_t fh, other;
+    char buf[20];
+    other_create(k, "/f.json", "{}");
+    assert_int_equal(k_create(k, 1, "tmp", O_RDWR | O_EXCL, 0600, &e, &fh), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"wrong\":1}", 0), 11);
+    assert_int_equal(k_rename(k, 1, "tmp", 1, "f.json", 0), EINVAL);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"right\":1}", 0), 11); /* it is private still */
+    assert_int_equal(k_rename(k, 1, "tmp", 1, "f.json", 0), 0);
+    assert_int_equal(k_write(k, e.nodeid, fh, "{\"later\":1}", 0), -ESTALE);
+    assert_int_equal(k_truncate(k, e.nodeid, fh, 0), ESTALE);
+    assert_int_equal(k_read(k, e.nodeid, fh, buf, sizeof buf, 0), 11);
+    assert_memory_equal(buf, "{\"right\":1}", 11);
+    assert_int_equal(k_getattr(k, e.nodeid, &a), 0);
+    assert_int_equal(a.attr.nlink, 0);
+    assert_int_equal(k_open(k, e.nodeid, O_WRONLY, &other), ESTALE); /* the kernel looks the name up again */
+    k_release(k, e.nodeid, fh);
+    assert_int_equal(k_getattr(k, e.nodeid, &a), ESTALE);
+    assert_stored(k, "/f.json", "{\"right\":1}");
+    assert_int_equal(stored_version(k, "/f.json"), 1);
+}
+
 static void test_too_much(void **state)
 {
     g_autofree char *big = g_malloc(100001);
@@ -321,7 +376,9 @@ int main(void)
             TEST(test_killed_writer),
             TEST(test_sequential),
             TEST(test_command),
+            TEST(test_command_with_a_value),
             TEST(test_private),
+            TEST(test_private_kept_open),
             TEST(test_too_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,7 +159,11 @@ static void test_command(void **state)
 {
     struct fuse_entry_out e;
     uint64_t fh;
-    assert_int_equal(k_create(k, 1, "x.cmd", O_WRONLY, 0644, &e, &fh), 0);
+    assert_int_equal(k_create(k, 1, "t.cmd", O_WRONLY, 0644, &e, &fh), 0); /* touch */
+    assert_int_equal(k->commands, 1);
+    k_release(k, e.nodeid, fh);
+    k->commands = 0;
+    assert_int_equal(k_create(k, 1, "x.cmd", O_WRONLY | O_EXCL, 0644, &e, &fh), 0);
     assert_int_equal(k->commands, 0); /* data may come */
     assert_int_equal(k_flush(k, e.nodeid, fh), 0);
     assert_int_equal(k->commands, 1);
@@ -167,7 +171,7 @@ static void test_command(void **state)
     k_release(k, e.nodeid, fh);
     assert_int_equal(k->commands, 1);
     k->command_err = EBUSY;
-    assert_int_equal(k_create(k, 1, "y.cmd", O_WRONLY, 0644, &e, &fh), 0);
+    assert_int_equal(k_create(k, 1, "y.cmd", O_WRONLY | O_EXCL, 0644, &e, &fh), 0);
     assert_int_equal(k_flush(k, e.nodeid, fh), EBUSY);
     k_release(k, e.nodeid, fh);
 }
