@@ -135,6 +135,9 @@ char *stored(struct kernel *k, const char *path);
 int32_t stored_version(struct kernel *k, const char *path);
 /* The last line of `.state/errors`, to be freed. */
 char *last_error(struct kernel *k);
+/* It says so somewhere. */
+void assert_last_error(struct kernel *k, const char *text);
+void assert_cat(struct kernel *k, const char *path, const char *text);
 
 #define assert_stored(k, path, text)                                                                                   \
     do {                                                                                                               \

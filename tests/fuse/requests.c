@@ -353,3 +353,17 @@ char *last_error(struct kernel *k)
     const char *newline = strrchr(buf, '\n');
     return g_strdup(newline ? newline + 1 : buf);
 }
+
+void assert_last_error(struct kernel *k, const char *text)
+{
+    g_autofree char *line = last_error(k);
+    if (!strstr(line, text))
+        fail_msg("the last error is '%s', want '%s'", line, text);
+}
+
+void assert_cat(struct kernel *k, const char *path, const char *text)
+{
+    g_autofree char *got = sh_cat(k, path);
+    assert_non_null(got);
+    assert_string_equal(got, text);
+}

@@ -27,20 +27,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void expect_error(const char *text)
-{
-    g_autofree char *line = last_error(k);
-    if (!strstr(line, text))
-        fail_msg("the last error is '%s', want '%s'", line, text);
-}
-
-static void expect_cat(const char *path, const char *text)
-{
-    g_autofree char *got = sh_cat(k, path);
-    assert_non_null(got);
-    assert_string_equal(got, text);
-}
-
 /* ---- numbers and lines ---- */
 
 static void test_number(void **state)
@@ -49,7 +35,7 @@ static void test_number(void **state)
     uint64_t fh;
     assert_int_equal(sh_write(k, "/f.num", "12"), 0);
     assert_stored(k, "/f.num", "12");
-    expect_cat("/f.num", "12\n");
+    assert_cat(k, "/f.num", "12\n");
     assert_int_equal(sh_write(k, "/f.num", "13\n"), 0);
     assert_stored(k, "/f.num", "13");
     assert_int_equal(sh_write(k, "/f.num", "x"), EINVAL);
@@ -82,13 +68,13 @@ static void test_lines(void **state)
     assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), 0);
     assert_int_equal(k_write(k, ino, fh, "x=1\n", 0), 4);
     assert_int_equal(k_write(k, ino, fh, "bad\n", 4), -EINVAL);
-    expect_error("EINVAL /f.cfg: no key=value");
+    assert_last_error(k, "EINVAL /f.cfg: no key=value");
     assert_int_equal(k_flush(k, ino, fh), 0);
     k_release(k, ino, fh);
     assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3");
     /* the last line may lack its newline: then it is checked at the close */
     assert_int_equal(sh_write(k, "/f.cfg", "bad"), EINVAL);
-    expect_error("EINVAL /f.cfg: no key=value");
+    assert_last_error(k, "EINVAL /f.cfg: no key=value");
     assert_stored(k, "/f.cfg", "a=1\nb=2\nc=3");
     /* JSON is JSON here too */
     assert_int_equal(sh_write(k, "/f.cfg", "{\"a\":1}\n"), 0);
@@ -126,8 +112,7 @@ static void test_lines_in_pieces(void **state)
     assert_int_equal(k_write(k, ino, fh, "3\ny", 0), 3); /* the line as a whole, once more */
     assert_stored(k, "/f.cfg", "key=10other=2x=x=3\n");
     k_release(k, ino, fh);
-    g_autofree char *left = last_error(k);
-    assert_non_null(strstr(left, "EINVAL /f.cfg: no key=value"));
+    assert_last_error(k, "EINVAL /f.cfg: no key=value");
 }
 
 static void test_lines_appended(void **state)
@@ -171,7 +156,7 @@ static void test_killed_writer(void **state)
     assert_int_equal(k_flush_as(k, pid, ino, fh), 0);
     assert_stored(k, "/f.cfg", "old");
     k_release(k, ino, fh);
-    expect_error("the writer was killed");
+    assert_last_error(k, "the writer was killed");
     waitpid(pid, NULL, 0);
     /* and one that ends by itself is no killed one */
     pid = fork();
@@ -245,7 +230,7 @@ static void test_command_with_a_value(void **state)
     struct fuse_entry_out e;
     uint64_t fh;
     assert_int_equal(sh_write(k, "/x.cmd", "value"), EPERM);
-    expect_error("EPERM /x.cmd: a command has no value");
+    assert_last_error(k, "EPERM /x.cmd: a command has no value");
     assert_int_equal(sh_append(k, "/x.cmd", "value"), EPERM);
     assert_int_equal(k_create(k, 1, "x.cmd", O_WRONLY | O_EXCL, 0644, &e, &fh), 0); /* cp */
     assert_int_equal(k_write(k, e.nodeid, fh, "value", 0), -EPERM);
@@ -279,7 +264,7 @@ static void test_private(void **state)
     assert_int_equal(k_write(k, e.nodeid, fh, "no JSON", 0), 7);
     assert_int_equal(k_read(k, e.nodeid, fh, buf, sizeof buf, 3), 4);
     k_release(k, e.nodeid, fh);
-    expect_cat("/tmp1", "no JSON"); /* found by its name */
+    assert_cat(k, "/tmp1", "no JSON"); /* found by its name */
     g_autofree char *names = k_list(k, 1);
     assert_string_equal(names, ""); /* not listed */
     assert_int_equal(mirror_count(k->mirror), 0);

@@ -151,8 +151,7 @@ static void test_refused(void **state)
     assert_int_equal(k_flush(k, e.nodeid, fh), 0);
     k_release(k, e.nodeid, fh);
     assert_false(mirror_exists(k->mirror, "/fixed"));
-    g_autofree char *line = last_error(k);
-    assert_non_null(strstr(line, "EPERM /fixed: it is fixed"));
+    assert_last_error(k, "EPERM /fixed: it is fixed");
 }
 
 static void test_command(void **state)

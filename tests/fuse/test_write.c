@@ -26,20 +26,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void expect_error(const char *text)
-{
-    g_autofree char *line = last_error(k);
-    if (!strstr(line, text))
-        fail_msg("the last error is '%s', want '%s'", line, text);
-}
-
-static void expect_cat(const char *path, const char *text)
-{
-    g_autofree char *got = sh_cat(k, path);
-    assert_non_null(got);
-    assert_string_equal(got, text);
-}
-
 /* ---- no format ---- */
 
 static void test_opaque(void **state)
@@ -47,11 +33,11 @@ static void test_opaque(void **state)
     struct fuse_entry_out e;
     uint64_t fh;
     assert_int_equal(sh_write(k, "/f", "abcdef"), 0);
-    expect_cat("/f", "abcdef");
+    assert_cat(k, "/f", "abcdef");
     assert_int_equal(sh_write(k, "/f", "{}"), 0);
-    expect_cat("/f", "{}");
+    assert_cat(k, "/f", "{}");
     assert_int_equal(sh_append(k, "/f", "b"), 0);
-    expect_cat("/f", "{}b");
+    assert_cat(k, "/f", "{}b");
     assert_int_equal(k_lookup(k, 1, "f", &e), 0);
     assert_int_equal(e.attr.size, 3);
     assert_int_equal(k_open(k, e.nodeid, O_RDWR, &fh), 0);
@@ -102,7 +88,7 @@ static void test_truncation_is_a_change(void **state)
     assert_stored(k, "/fixed", "abc");
     assert_int_equal(k_open(k, ino, O_WRONLY, &fh), 0);
     assert_int_equal(k_write(k, ino, fh, "x", 0), -EPERM);
-    expect_error("EPERM /fixed: it is fixed");
+    assert_last_error(k, "EPERM /fixed: it is fixed");
     k_release(k, ino, fh);
 }
 
@@ -152,14 +138,14 @@ static void test_json(void **state)
 {
     assert_int_equal(sh_write(k, "/f.json", "{\"a\":1}"), 0);
     assert_stored(k, "/f.json", "{\"a\":1}");
-    expect_cat("/f.json", "{\"a\":1}\n"); /* with one newline, with which it may be written too */
+    assert_cat(k, "/f.json", "{\"a\":1}\n"); /* with one newline, with which it may be written too */
     assert_int_equal(sh_write(k, "/f.json", "{\"a\":2}\n"), 0);
     assert_stored(k, "/f.json", "{\"a\":2}");
     assert_int_equal(sh_write(k, "/f.json", "{\"a\":}"), EINVAL);
-    expect_error("EINVAL /f.json: line 1, column");
+    assert_last_error(k, "EINVAL /f.json: line 1, column");
     assert_stored(k, "/f.json", "{\"a\":2}");
     assert_int_equal(sh_write(k, "/f.json", "{\"wrong\":1}"), EINVAL);
-    expect_error("EINVAL /f.json: a wrong field");
+    assert_last_error(k, "EINVAL /f.json: a wrong field");
     assert_stored(k, "/f.json", "{\"a\":2}");
     assert_int_equal(sh_append(k, "/f.json", "{}"), EINVAL);
     assert_int_equal(stored_version(k, "/f.json"), 1);
@@ -207,18 +193,18 @@ static void test_json_never_completed(void **state)
     uint64_t fh;
     other_create(k, "/f.json", "{}");
     assert_int_equal(sh_write(k, "/f.json", "{\"a\":"), 0);
-    expect_error("EINVAL /f.json: a value that was not completed is dropped (5 bytes)");
+    assert_last_error(k, "EINVAL /f.json: a value that was not completed is dropped (5 bytes)");
     assert_stored(k, "/f.json", "{}");
     assert_int_equal(sh_write(k, "/g.json", "{"), 0);
     assert_false(mirror_exists(k->mirror, "/g.json"));
-    expect_error("/g.json");
+    assert_last_error(k, "/g.json");
     /* what has been said is not said again */
     assert_int_equal(sh_write(k, "/f.json", "{\"a\"x"), EINVAL);
-    expect_error("line 1");
+    assert_last_error(k, "line 1");
     /* a truncation alone starts a value, and nothing comes of it */
     assert_int_equal(k_create(k, 1, "h.json", O_WRONLY | O_TRUNC, 0644, &e, &fh), 0);
     assert_int_equal(k_release(k, e.nodeid, fh), 0);
-    expect_error("line 1");
+    assert_last_error(k, "line 1");
 }
 
 static void test_json_exclusive(void **state)
@@ -310,7 +296,7 @@ static void test_json_makes_a_directory(void **state)
     struct fuse_entry_out d;
     assert_int_equal(k_lookup(k, 1, "t.dir", &d), 0);
     assert_true(S_ISDIR(d.attr.mode));
-    expect_cat("/t.dir/.data", "{\"a\":2}\n");
+    assert_cat(k, "/t.dir/.data", "{\"a\":2}\n");
     assert_int_equal(sh_write(k, "/t.dir/.data", "{\"a\":3}"), 0);
     assert_stored(k, "/t.dir", "{\"a\":3}");
     assert_int_equal(k_unlink(k, d.nodeid, ".data"), 0);
