@@ -26,6 +26,16 @@ static void wait_for_child(int fd)
     _exit(n == 1 ? 0 : 1);
 }
 
+int daemon_fill_standard_files(void)
+{
+    /* In the wrong mode: to use a closed one stays an error. */
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) < 0)
+            return -errno;
+    return 0;
+}
+
 int daemon_begin(void)
 {
     int fds[2];

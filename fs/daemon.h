@@ -3,6 +3,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Fills those of stdin, stdout and stderr that the caller has closed, so that no file of ours gets their numbers. First
+ * of all. 0 or -errno. */
+int daemon_fill_standard_files(void);
 /* Goes to the background: the parent waits until daemon_ready() or daemon_fail() and exits with 0 or 1; only the child
  * returns. Before there are threads. 0 or -errno. */
 int daemon_begin(void);

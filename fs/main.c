@@ -297,10 +297,12 @@ static int mount_source(const struct options *o)
     }
     if (rc == 0)
         rc = open_all(&a, &why);
-    if (rc == 0)
-        guardian_watch(a.mountpoint);
-    if (rc == 0)
+    if (rc == 0) {
+        int unguarded = guardian_watch(a.mountpoint);
+        if (unguarded < 0)
+            log_warning("without its guardian, a kill -9 may leave callers waiting: %s", strerror(-unguarded));
         rc = run(&a);
+    }
     if (rc != 0)
         daemon_fail(why ? why : strerror(-rc));
     close_all(&a);
@@ -331,6 +333,8 @@ int main(int argc, char **argv)
     struct options o;
     g_autofree char *why = NULL;
     int status = 1;
+    if (daemon_fill_standard_files() < 0)
+        return 1;
     if (options_parse(argc, argv, &o, &why) < 0)
         daemon_fail(why);
     else if (o.command == COMMAND_HELP)

@@ -103,21 +103,27 @@ int guardian_begin(void)
     if (pid == 0)
         guard(self, fds[0]);
     int rc = pid < 0 ? -errno : 0;
-    guardian = pid;
     close(fds[0]);
+    if (rc < 0) {
+        close(fds[1]);
+        return rc;
+    }
+    guardian = pid;
     to_guardian = fds[1];
-    return rc;
+    return 0;
 }
 
-void guardian_watch(const char *mountpoint)
+int guardian_watch(const char *mountpoint)
 {
     g_autofree char *minor = mounted_minor(mountpoint);
+    int rc = -ENOENT;
     if (minor) {
         g_autofree char *line = g_strdup_printf("%s %s", minor, mountpoint);
-        (void)!write(to_guardian, line, strlen(line));
+        rc = write(to_guardian, line, strlen(line)) < 0 ? -errno : 0; /* an empty pipe takes all of it */
     }
     close(to_guardian);
     to_guardian = -1;
+    return rc;
 }
 
 void guardian_end(void)

@@ -9,7 +9,8 @@
 
 /* Starts it. Main thread, while there is no other, and before the tree takes memory. 0 or -errno. */
 int guardian_begin(void);
-/* Tells it which mount it is about: the one on top of `mountpoint` (absolute). */
-void guardian_watch(const char *mountpoint);
-/* The mount is gone: it is not needed any more. */
+/* Tells it which mount it is about: the one on top of `mountpoint` (absolute). 0 or -errno: -ENOENT (no kafkafs is
+ * mounted there), -EPIPE (the guardian has died; SIGPIPE must be ignored). Once. */
+int guardian_watch(const char *mountpoint);
+/* The mount is gone: it is not needed any more. Nothing if there is none. */
 void guardian_end(void);

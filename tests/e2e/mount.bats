@@ -101,3 +101,33 @@ load ../lib/mount
     [[ $(findmnt -no OPTIONS "$M") == *nosuid,nodev* ]]
     umount "$M"
 }
+
+@test "the guardian: one process, gone with the daemon however that ends, and the daemon does without it" {
+    guardian() { pgrep -P "$DAEMON" -x kafkafs-guard; }
+    g=$(guardian)
+    stop_kafkafs
+    [ ! -e "/proc/$g" ]
+    start_kafkafs
+    g=$(guardian)
+    # a client that waits for a daemon that is killed
+    kill -STOP "$DAEMON"
+    timeout 20 ls "$M/brokers" 2>"$W/said" &
+    client=$!
+    kill_kafkafs
+    run wait "$client"
+    [[ $(cat "$W/said") == *"not connected"* || $(cat "$W/said") == *"connection abort"* ]]
+    timeout 20 tail --pid="$g" -f /dev/null
+    start_kafkafs
+    kill -9 "$(guardian)"
+    topic t '{"0":[1]}'
+    settle
+    is "$(leader t 0)" 1
+    stop_kafkafs
+}
+
+@test "closed standard files are nobody's" {
+    stop_kafkafs
+    "$KAFKAFS" "$C" "$M" <&- >&- 2>&- 3>&- 4>&-
+    settle
+    umount "$M"
+}
