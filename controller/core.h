@@ -79,7 +79,6 @@ void election_check(struct controller *c);
 /* Fenced off: resign and give /controller back if it is still mine; and elect again. */
 void election_give_up(struct controller *c);
 void election_step_down(struct controller *c);
-void election_epoch_changed(struct controller *c);
 /* Is a partition state's controller_epoch above this one's? Then it is not for this controller to go on from. */
 bool election_is_outdated(struct controller *c, const struct partition *p, int32_t epoch);
 

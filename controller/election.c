@@ -225,12 +225,3 @@ void election_step_down(struct controller *c)
     election_give_up(c);
     election_elect(c);
 }
-
-void election_epoch_changed(struct controller *c)
-{
-    struct zstat stat;
-    if (c->active &&
-            (c->env.get(c->env.ctx, "/controller_epoch", NULL, &stat) != ZOK || stat.version != c->epoch_zk_version)) {
-        c->moved = true;
-    }
-}

@@ -111,8 +111,7 @@ static bool handle_candidate(struct controller *c, struct controller_event *e)
     case EVENT_SHUTDOWN:
         election_resign(c);
         return true;
-    case EVENT_EPOCH_CHANGE:
-        election_epoch_changed(c);
+    case EVENT_EPOCH_CHANGE: /* an active controller learns it from its next write, as in Kafka */
         if (!c->active) {
             election_elect(c); /* it may have been what kept everybody from being elected */
         }

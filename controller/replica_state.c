@@ -84,16 +84,9 @@ static void to_new(struct controller *c, const struct replica_of *r)
     move(c, r, REPLICA_NEW);
 }
 
-/* Once a deletion has taken the leader away, LeaderAndIsr could only make brokers create an empty log again
- * (KAFKA-1647's rule at the broker). */
-static bool deletion_has_shrunk(const struct partition *p)
-{
-    return deletion_decides(p->topic) && p->has_leadership && p->leadership.leader == LEADER_NONE;
-}
-
 static void to_online(struct controller *c, const struct replica_of *r)
 {
-    if (replica_get_state(r->p, r->broker) != REPLICA_NEW && !deletion_has_shrunk(r->p)) {
+    if (replica_get_state(r->p, r->broker) != REPLICA_NEW) {
         batch_leader_and_isr(c, r->p, r->broker, false);
     }
     move(c, r, REPLICA_ONLINE);

@@ -218,10 +218,13 @@ static void delete_waits_for_a_dead_broker(void **state)
     expect_asked(w, "/.state/topics/a/0/replicas/1", "ReplicaDeletionSuccessful\n");
     expect_asked(w, "/.state/topics/a/0/replicas/3", "OfflineReplica\n");
     expect_asked(w, "/.state/topics/a/0/state", "NonExistentPartition\n");
-    /* A new controller makes nothing alive again. */
+    /* A new controller sends LeaderAndIsr for what it finds, and a replica without a leader is made all the same
+     * (KAFKA-1647): empty, and gone with the others. */
     world_delete(w, "/controller");
     world_settle(w);
-    expect_dirs(w, "3: a-0 a-1");
+    expect_state(w, "a", 0, "leader -1 epoch 2 isr 1");
+    expect_dirs(w, "1: a-0; 2: a-1; 3: a-0 a-1");
+    expect_asked(w, "/.state/topics/a/deletion", "ineligible: broker 3 is not running (replicas a-0, a-1)\n");
     world_start(w, 3);
     world_settle(w);
     expect_gone(w, "a");
@@ -439,6 +442,7 @@ static void a_copied_topic(void **state)
     world_free(w);
 }
 
+/* The controller finds out at its next write, steps down, and the next election goes above what was written. */
 static void epoch_edited(void **state)
 {
     struct world *w = world_of_three(NULL);
@@ -446,16 +450,16 @@ static void epoch_edited(void **state)
     world_settle(w);
     world_set(w, "/controller_epoch", "57");
     world_settle(w);
-    expect_data(w, "/controller_epoch", "^58$");
+    expect_data(w, "/controller_epoch", "^57$");
     world_topic(w, "b", "{\"0\":[2]}");
     world_settle(w);
+    expect_data(w, "/controller_epoch", "^58$");
     expect_state(w, "b", 0, "leader 2 epoch 0 isr 2");
-    world_delete(w, "/controller_epoch");
-    world_settle(w);
-    expect_data(w, "/controller_epoch", "^59$");
     expect_data(w, "/brokers/topics/b/partitions/0/state", "\"controller_epoch\":58");
+    world_delete(w, "/controller_epoch");
     world_topic(w, "c", "{\"0\":[3]}");
     world_settle(w);
+    expect_data(w, "/controller_epoch", "^59$");
     expect_data(w, "/brokers/topics/c/partitions/0/state", "\"controller_epoch\":59");
     world_free(w);
 }
@@ -498,11 +502,14 @@ static void epoch_set_back(void **state)
     world_topic(w, "c", "{\"0\":[2]}");
     world_settle(w);
     expect_state(w, "c", 0, "leader 2 epoch 0 isr 2");
+    /* no epoch is left above this one: nobody is the controller, until it is put right */
     world_set(w, "/controller_epoch", "2147483647");
+    world_topic(w, "d", "{\"0\":[2]}");
     world_settle(w);
     world_set(w, "/controller_epoch", "100");
     world_settle(w);
     expect_data(w, "/controller_epoch", "^101$");
+    expect_state(w, "d", 0, "leader 2 epoch 0 isr 2");
     world_free(w);
 }
 
