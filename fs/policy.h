@@ -113,6 +113,9 @@ struct policy {
     void (*command)(void *ctx, const struct request *request, gen_t gen, void (*answer)(void *arg, int err), void *arg);
 
     /* ---- `.state` ---- */
+    /* `settled` is being opened: what has happened outside the tree by now is to be work, and held, when this returns.
+     * NULL: nothing does. */
+    void (*settling)(void *ctx);
     void (*ask)(void *ctx, enum state_query query, const char *path, const struct bytes *value, gen_t gen,
             struct state_question *q);
 };

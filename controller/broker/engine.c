@@ -49,12 +49,24 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < 0 ? b : b < 0 ? a : MIN(a, b);
 }
 
+/* Kafka writes the high watermarks whether they have changed or not, and so notices that a disk has gone. Nothing tells
+ * of a log dir that is removed while it is open. */
+static void write_high_watermarks(struct incarnation *inc, gen_t gen)
+{
+    for (size_t i = 0; i < inc->n_dirs; i++) {
+        struct inc_dir *d = &inc->dirs[i];
+        if (d->dirty & 1u << CHECKPOINT_HIGH_WATERMARK)
+            inc_checkpoint(inc, (int)i, 1u << CHECKPOINT_HIGH_WATERMARK, gen);
+        else if (g_queue_is_empty(&d->outstanding))
+            inc_look(inc, (int)i, g_ptr_array_new(), gen);
+    }
+}
+
 static void checkpoints(struct incarnation *inc, int64_t now, gen_t gen)
 {
     if (inc->high_watermark_ms >= 0 && now >= inc->high_watermark_ms) {
         inc->high_watermark_ms = now + HIGH_WATERMARK_PERIOD_MS;
-        for (size_t i = 0; i < inc->n_dirs; i++)
-            inc_checkpoint(inc, (int)i, 1u << CHECKPOINT_HIGH_WATERMARK, gen);
+        write_high_watermarks(inc, gen);
     }
     if (inc->recovery_point_ms >= 0 && now >= inc->recovery_point_ms) {
         inc->recovery_point_ms = now + RECOVERY_POINT_PERIOD_MS;
@@ -77,8 +89,9 @@ static int64_t inc_deadline(const struct incarnation *inc)
 
     for (int t = 0; t < BROKER_TIMER_N; t++)
         next = sooner(next, inc->timers[t]);
+    next = sooner(next, inc->high_watermark_ms);
     if (any_dirty(inc))
-        next = sooner(next, sooner(inc->high_watermark_ms, inc->recovery_point_ms));
+        next = sooner(next, inc->recovery_point_ms);
     return next;
 }
 
@@ -227,7 +240,8 @@ static void look_everywhere(struct engine *e, struct engine_msg *m)
     for (guint i = 0; i < e->hosts->len; i++) {
         struct incarnation *inc = ((struct host *)g_ptr_array_index(e->hosts, i))->now;
         for (size_t k = 0; inc && k < inc->n_dirs; k++)
-            inc_look(inc, (int)k, m->flag ? NULL : g_ptr_array_new(), m->item.gen);
+            if (!inc->dirs[k].silent) /* there it stays in the queue */
+                inc_look(inc, (int)k, m->flag ? NULL : g_ptr_array_new(), m->item.gen);
     }
 }
 
@@ -267,6 +281,24 @@ static void on_look_everywhere(void *ctx, bool lost)
 
     m->flag = lost;
     post_now(ctx, m);
+}
+
+static struct watcher *set_watcher(struct engine *e, struct watcher *watcher)
+{
+    pthread_mutex_lock(&e->lock);
+    struct watcher *was = e->watcher;
+    e->watcher = watcher;
+    pthread_mutex_unlock(&e->lock);
+    return was;
+}
+
+void engine_look(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    if (e->watcher)
+        watcher_read_now(e->watcher);
+    pthread_mutex_unlock(&e->lock);
+    on_look_everywhere(e, false);
 }
 
 /* ---- life ---- */
@@ -310,11 +342,13 @@ void engine_start(struct engine *e, gen_t gen)
 {
     struct watcher_config watch = {
             .ctx = e, .removed = on_removed, .changed = on_changed, .look_everywhere = on_look_everywhere};
-    int r = watcher_new(&watch, &e->watcher);
+    struct watcher *watcher = NULL;
+    int r = watcher_new(&watch, &watcher);
 
     if (r < 0)
         journal_error(
                 e->config.errors, -r, "/.state/brokers", "changes in the log dirs made by others are not noticed");
+    set_watcher(e, watcher);
     r = -pthread_create(&e->thread, NULL, run, e);
     e->thread_runs = r == 0;
     if (r < 0) {
@@ -332,7 +366,7 @@ void engine_stop(struct engine *e)
         pthread_join(e->thread, NULL);
         e->thread_runs = false;
     }
-    watcher_free(g_steal_pointer(&e->watcher));
+    watcher_free(set_watcher(e, NULL));
 }
 
 void engine_free(struct engine *e)

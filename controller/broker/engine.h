@@ -53,6 +53,10 @@ void engine_start_broker(struct engine *e, int32_t broker_id, gen_t gen, void (*
 /* rm brokers/ids/B: dies, nothing is tidied up; answered when its ephemerals are gone. */
 void engine_kill_broker(struct engine *e, int32_t broker_id, gen_t gen, void (*answer)(void *arg, int err), void *arg);
 
+/* What others have done to the log dirs by now is work, and held, when this returns: a barrier begins. Does not wait
+ * for the disks. */
+void engine_look(struct engine *e);
+
 /* Parks a question about `.state/brokers/...`, writes of brokers/B/state included. controller/broker/state.c. */
 void engine_state_ask(
         struct engine *e, int query, const char *path, const struct bytes *value, gen_t gen, struct state_question *q);

@@ -126,11 +126,13 @@ struct engine {
     struct queue *queue;
     pthread_t thread;
     bool thread_runs, stopping;
-    bool hung;            /* threads were left behind at the end: nothing may be freed */
-    pthread_mutex_t lock; /* protects host->defaults and the list of hosts against engine_default_int() */
-    GPtrArray *hosts;     /* struct host */
-    GPtrArray *incs;      /* struct incarnation, all that are not freed */
-    GPtrArray *groups;    /* struct start_group */
+    bool hung; /* threads were left behind at the end: nothing may be freed */
+    /* protects host->defaults and the list of hosts against engine_default_int(), and `watcher` against engine_look()
+     */
+    pthread_mutex_t lock;
+    GPtrArray *hosts;  /* struct host */
+    GPtrArray *incs;   /* struct incarnation, all that are not freed */
+    GPtrArray *groups; /* struct start_group */
     struct watcher *watcher;
     uint64_t next_key;
     gen_t gen;            /* of the message or timer being handled; held */

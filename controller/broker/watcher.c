@@ -20,6 +20,7 @@ struct watcher {
     struct watcher_config config;
     int inotify, mounts, stop;
     pthread_t thread;
+    pthread_mutex_t reading; /* held while events are read and told */
     pthread_mutex_t lock;
     GHashTable *watched; /* watch descriptor -> struct watched; protected by lock */
 };
@@ -85,6 +86,7 @@ static void read_events(struct watcher *w)
     struct pending p = {0};
     ssize_t n;
 
+    pthread_mutex_lock(&w->reading);
     while ((n = read(w->inotify, buf, sizeof buf)) > 0) {
         for (char *at = buf; at < buf + n;) {
             const struct inotify_event *e = (const struct inotify_event *)(void *)at;
@@ -93,6 +95,7 @@ static void read_events(struct watcher *w)
         }
     }
     flush(w, &p);
+    pthread_mutex_unlock(&w->reading);
 }
 
 static void *run(void *arg)
@@ -142,6 +145,7 @@ int watcher_new(const struct watcher_config *config, struct watcher **ret)
     if (w->stop < 0)
         r = -errno;
     w->watched = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
+    pthread_mutex_init(&w->reading, NULL);
     pthread_mutex_init(&w->lock, NULL);
     if (r == 0)
         r = -pthread_create(&w->thread, NULL, run, w);
@@ -149,6 +153,7 @@ int watcher_new(const struct watcher_config *config, struct watcher **ret)
         close_fds(w);
         g_hash_table_unref(w->watched);
         pthread_mutex_destroy(&w->lock);
+        pthread_mutex_destroy(&w->reading);
         g_free(w);
         return r;
     }
@@ -168,7 +173,13 @@ void watcher_free(struct watcher *w)
     close_fds(w);
     g_hash_table_unref(w->watched);
     pthread_mutex_destroy(&w->lock);
+    pthread_mutex_destroy(&w->reading);
     g_free(w);
+}
+
+void watcher_read_now(struct watcher *w)
+{
+    read_events(w);
 }
 
 int watcher_add(struct watcher *w, int dir_fd, uint64_t key, int dir)

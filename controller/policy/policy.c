@@ -74,6 +74,12 @@ static void ask(void *ctx, enum state_query query, const char *path, const struc
     state_view_ask(&p->state, query, path, value, gen, q);
 }
 
+static void settling(void *ctx)
+{
+    struct kafka_policy *p = ctx;
+    engine_look(p->state.engine);
+}
+
 struct policy *kafka_policy_new(const struct kafka_policy_config *config)
 {
     struct kafka_policy *p = g_new0(struct kafka_policy, 1);
@@ -88,6 +94,7 @@ struct policy *kafka_policy_new(const struct kafka_policy_config *config)
             .check_line = check_line,
             .plan = plan,
             .command = command,
+            .settling = settling,
             .ask = ask,
     };
     p->actions = (struct actions){

@@ -68,8 +68,11 @@ void virtual_open(fuse_req_t req, struct inode *i, int flags)
         fuse_reply_err(req, ENFILE);
         return;
     }
-    if (kind == VIRTUAL_SETTLED)
+    if (kind == VIRTUAL_SETTLED) {
+        if (m->policy->settling)
+            m->policy->settling(m->policy->ctx);
         h->bound = settle_begin(m->settle);
+    }
     reply_opened(req, h);
     handle_unref(h);
 }
