@@ -67,14 +67,14 @@ static bool in_list(const char *const *list, const char *name)
 /* What mount(8) and fstab(5) know and nobody below them has to. `dev`, `suid` and `exec` are asked for by `mount -t
  * fuse.kafkafs`, and never granted. */
 static const char *const ignored[] = {"rw", "dev", "suid", "exec", "nodev", "nosuid", "noexec", "auto", "noauto",
-        "user", "nouser", "users", "owner", "group", "defaults", "_netdev", "nofail", "default_permissions", NULL};
+        "user", "nouser", "users", "owner", "group", "defaults", "_netdev", "nofail", "default_permissions",
+        /* znodes have no time of access */
+        "atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime",
+        "lazytime", "nolazytime", NULL};
 
-static const char *const passed[] = {"allow_other", "allow_root", "auto_unmount", "atime", "noatime", "diratime",
-        "nodiratime", "relatime", "norelatime", "strictatime", "lazytime", "sync", "async", "dirsync", "nosymfollow",
-        NULL};
+static const char *const passed[] = {"allow_other", "allow_root", "auto_unmount", "sync", "async", "dirsync", NULL};
 
-static const char *const passed_with_value[] = {
-        "max_read=", "context=", "fscontext=", "defcontext=", "rootcontext=", NULL};
+static const char *const passed_with_value[] = {"context=", "fscontext=", "defcontext=", "rootcontext=", NULL};
 
 static bool has_prefix_of(const char *const *list, const char *option)
 {
@@ -147,6 +147,10 @@ static int parse_option(struct options *o, int c, const char *argument, const ch
     case OPT_CHECK:
     case OPT_DUMP:
     case OPT_LOAD:
+        if (o->command != COMMAND_MOUNT && o->command != COMMAND_CHECK + (enum command)(c - OPT_CHECK)) {
+            *ret_why = g_strdup_printf("%s: one command at a time", word);
+            return -EINVAL;
+        }
         o->command = COMMAND_CHECK + (enum command)(c - OPT_CHECK);
         return 0;
     case ':':

@@ -65,6 +65,7 @@ static void plan_rename(struct mirror *m, const struct request *request, struct 
     if (request->path)
         from = look(m, request->path);
     struct end to = look(m, request->new_path);
+    ret->of_source = !from.exists || from.directory || from.owner != 0;
     if (!from.exists)
         fail(ret, ENOENT);
     else if (from.directory)

@@ -53,6 +53,7 @@ struct plan {
     enum plan_type type;
     int err;
     char *reason;     /* owned by the plan */
+    bool of_source;   /* of REQ_RENAME: the reason is about `path`, not about `new_path` */
     struct txn *txn;  /* taken over by fs/, which sets origin, generation, `done` */
     size_t result_op; /* PLAN_TXN of REQ_MKDIR and REQ_CREATE: the operation whose result_path is the new node */
     /* The transaction contains checks of what the plan was based on: if one fails, plan again on the new tree. Without
@@ -90,6 +91,9 @@ struct policy {
     /* Is it an action of its own to create the node empty, although its format needs a value (touch brokers/ids/B)?
      * Then REQ_CREATE comes at once with an empty value; otherwise with the first whole one. */
     bool (*created_empty)(void *ctx, const char *path);
+    /* Is the node, which has no format, a request that goes when it is done? Then what is still written to one that has
+     * gone is no error. NULL: no node is. */
+    bool (*is_request)(void *ctx, const char *path);
     /* The prefix whose exact name under `parent` makes the next sequential node ("config_change_"), or NULL. */
     const char *(*sequential_prefix)(void *ctx, const char *parent);
     /* Secrets may be in there: readable by the owner only (0600 and 0700 instead of 0644 and 0755). */

@@ -45,9 +45,12 @@ int cluster_files_list(const char *dir, GPtrArray **ret, char **ret_why)
 
 int cluster_files_make(const char *dir, int32_t id, char **ret_file, char **ret_why)
 {
+    /* A comma would separate two log dirs, a backslash escape what follows; a relative one starts at the file's. */
+    bool plain = !strpbrk(dir, ",\\\n\r");
     g_autofree char *file = g_strdup_printf("%s/server-%d.properties", dir, id);
-    g_autofree char *text = g_strdup_printf("broker.id=%d\nlisteners=PLAINTEXT://localhost:%d\nlog.dirs=%s/broker-%d\n",
-            id, FIRST_PORT + (id > 0 ? (id - 1) % PORTS : PORTS), dir, id);
+    g_autofree char *text =
+            g_strdup_printf("broker.id=%d\nlisteners=PLAINTEXT://localhost:%d\nlog.dirs=%s%sbroker-%d\n", id,
+                    FIRST_PORT + (id > 0 ? (id - 1) % PORTS : PORTS), plain ? dir : "", plain ? "/" : "", id);
     if (g_file_test(file, G_FILE_TEST_EXISTS))
         return fail(EINVAL, ret_why, "%s: does not say broker.id=%d", file, id);
     g_autoptr(GError) error = NULL;

@@ -302,6 +302,7 @@ static bool take_source(
         plan_refuse(ret, EPERM, "an ephemeral entry cannot be moved");
     else
         return true;
+    ret->of_source = true;
     if (n && !directory)
         bytes_unref(*ret_data);
     return false;

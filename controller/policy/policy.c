@@ -88,6 +88,7 @@ struct policy *kafka_policy_new(const struct kafka_policy_config *config)
             .always_directory = kafka_always_directory,
             .format = kafka_format,
             .created_empty = kafka_created_empty,
+            .is_request = kafka_is_request,
             .sequential_prefix = kafka_sequential_prefix,
             .sensitive = kafka_sensitive,
             .may_write = may_write,

@@ -12,6 +12,7 @@ enum rule_flags {
     PROTECTED = 2,
     COMMAND = 4,   /* creating it empty is an action */
     MADE_NULL = 8, /* Kafka makes it with null data, so mkdir may */
+    REQUEST = 16,  /* goes when it is done */
     ROOT = PROTECTED | MADE_NULL,
 };
 
@@ -33,7 +34,7 @@ struct rule {
 static const struct rule rules[] = {
         {"/admin", .flags = DIRECTORY | ROOT},
         {"/admin/delete_topics", .flags = DIRECTORY | ROOT},
-        {"/admin/delete_topics/*", .name = NAME_TOPIC},
+        {"/admin/delete_topics/*", .flags = REQUEST, .name = NAME_TOPIC},
         {"/admin/reassign_partitions", JSON(check_reassignment)},
         {"/admin/preferred_replica_election", JSON(check_partition_list)},
         {"/brokers", .flags = DIRECTORY | ROOT},
@@ -128,6 +129,11 @@ enum node_format kafka_format(void *unused, const char *path)
 bool kafka_created_empty(void *unused, const char *path)
 {
     return has_flag(path, COMMAND);
+}
+
+bool kafka_is_request(void *unused, const char *path)
+{
+    return has_flag(path, REQUEST);
 }
 
 const char *kafka_sequential_prefix(void *unused, const char *parent)

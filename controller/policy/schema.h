@@ -9,6 +9,7 @@
 /* For struct policy; `unused` is its ctx. */
 enum node_format kafka_format(void *unused, const char *path);
 bool kafka_created_empty(void *unused, const char *path);
+bool kafka_is_request(void *unused, const char *path);
 const char *kafka_sequential_prefix(void *unused, const char *parent);
 bool kafka_sensitive(void *unused, const char *path);
 

@@ -196,6 +196,10 @@ static void judge(struct edit *e)
     struct mount *m = e->mount;
     e->rounds++;
     int err = look(e);
+    if (err == ENOENT && e->patch && m->policy->is_request && m->policy->is_request(m->policy->ctx, e->path)) {
+        conclude(e, 0);
+        return;
+    }
     if (err != 0) {
         conclude(e, err);
         return;
@@ -214,7 +218,8 @@ static void judge(struct edit *e)
     switch (plan.type) {
     case PLAN_REFUSE:
         if (plan.reason)
-            journal_error(m->errors, plan.err, e->path ? e->path : e->new_path, "%s", plan.reason);
+            journal_error(
+                    m->errors, plan.err, e->new_path && !plan.of_source ? e->new_path : e->path, "%s", plan.reason);
         conclude(e, plan.err);
         break;
     case PLAN_NOTHING:

@@ -61,7 +61,8 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- what libfuse says ---- */
 
-/* The last line, as the reason why something failed; libfuse hands it to nobody else. Before there are threads. */
+/* The last line, as the reason why something failed; libfuse hands it to nobody else, and in pieces. Before there are
+ * threads. */
 static char *fuse_says;
 
 static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
@@ -75,13 +76,16 @@ static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
 
 static void keep_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
 {
+    g_autofree char *piece = g_strdup_vprintf(fmt, ap);
+    bool new_line = !fuse_says || g_str_has_suffix(fuse_says, "\n");
+    char *line = g_strconcat(new_line ? "" : fuse_says, piece, NULL);
     g_free(fuse_says);
-    fuse_says = g_strchomp(g_strdup_vprintf(fmt, ap));
+    fuse_says = line;
 }
 
 static char *take_fuse_says(const char *otherwise)
 {
-    char *text = fuse_says ? fuse_says : g_strdup(otherwise);
+    char *text = fuse_says ? g_strchomp(fuse_says) : g_strdup(otherwise);
     fuse_says = NULL;
     return text;
 }

@@ -226,6 +226,10 @@ static int read_lines(struct load_text *t, FILE *in, char **ret_why)
         *ret_why = g_strdup_printf("cannot read: %s", g_strerror(errno));
         return -EIO;
     }
+    if (number == 0) { /* a dump has a line for the root at least: what wrote this has failed */
+        *ret_why = g_strdup("there is no text");
+        return -EINVAL;
+    }
     return 0;
 }
 

@@ -33,6 +33,15 @@ wrong() {
     wrong brokers --brokers=x "$C" "$M"
 }
 
+@test "options of mount(8) and FUSE" {
+    for o in defaults,relatime,lazytime,nodiratime,nofail,_netdev noatime,sync,allow_other,auto_unmount; do
+        "$KAFKAFS" -o $o "$C" "$M" 3>&- 4>&-
+        umount "$M"
+    done
+    wrong 'max_read' -o max_read=65536 "$C" "$M"
+    wrong 'Invalid argument' -o context=nonsense "$C" "$M"
+}
+
 @test "wrong source or mount point" {
     wrong "$W/none" "$W/none" "$M"
     wrong "$W/none" "$C" "$W/none"
@@ -55,6 +64,23 @@ wrong() {
     settle
     is "$(ls -d "$W"/fresh/broker-[12]/t-[01] | wc -l)" 2
     umount "$M"
+}
+
+@test "a path with spaces, a comma, a backslash; relative paths; a link as the mount point" {
+    for name in 'a b' 'a,b' 'a\\b' "ü'#=:"; do
+        mkdir "$W/$name" "$W/m $name"
+        (cd "$W" && "$KAFKAFS" --brokers=1 "$name" "m $name" 3>&- 4>&-)
+        touch "$W/m $name/brokers/ids/2"
+        mkdir -p "$W/m $name"/brokers/topics/t/partitions/{0,1}
+        cat "$W/m $name/.state/settled"
+        is "$(ls "$W/$name" | xargs)" "broker-1 broker-2 metadata server-1.properties server-2.properties"
+        is "$(readlink "$W/m $name/.state/brokers/2/log_dirs/0")" "$W/$name/broker-2"
+        umount "$W/m $name"
+    done
+    ln -s "$M" "$W/link"
+    "$KAFKAFS" "$C" "$W/link/" 3>&- 4>&-
+    mountpoint "$M"
+    umount "$W/link"
 }
 
 @test "without -f the command returns when the mount answers and the controller is ready" {

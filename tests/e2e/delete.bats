@@ -24,6 +24,20 @@ load ../lib/mount
     done
 }
 
+@test "whatever is written into the request, even after it is done" {
+    for i in {1..60}; do topic "t$i" '{"0":[1]}'; done
+    settle
+    for i in {1..60}; do put_line "$M/admin/delete_topics/t$i" "{\"version\":1,\"topics\":[\"t$i\"]}"; done
+    topic late '{"0":[1]}'
+    settle
+    exec 7>"$M/admin/delete_topics/late"
+    settle
+    gone late
+    echo text >&7
+    exec 7>&-
+    [ ! -e "$M/admin/delete_topics/late" ]
+}
+
 @test "only that topic: others with similar names stay" {
     for name in a a-1 a-1-0 a.1 aa a_2; do topic $name '{"0":[1,2],"1":[2]}'; done
     settle

@@ -54,6 +54,8 @@ setup() {
     [ ! -e "$W/again/metadata/data.mdb" ]
     head -c 200 "$W/dump" >"$W/cut"
     run ! "$KAFKAFS" --load "$W/again" <"$W/cut"
+    run ! "$KAFKAFS" --load "$W/again" </dev/null
+    [ ! -e "$W/again/metadata/data.mdb" ]
 }
 
 @test "damage is found by --check, and a mount of it fails with one line" {

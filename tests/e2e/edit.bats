@@ -58,6 +58,12 @@ setup() {
     is "$(ls "$M/config/topics")" u
     is "$(field "$M/config/topics/u" '.config["retention.ms"]')" 5
     refused "No such file" mv "$F" "$M/config/topics/v"
+    mkdir "$M/app"
+    put_line "$M/app/f" 'no configuration'
+    run ! mv "$M/app/f" "$M/config/topics/u"
+    reason 'EINVAL /config/topics/u: '
+    run ! mv "$M/controller" "$M/app/c"
+    reason 'EPERM /controller: '
 }
 
 @test "mv to and from another filesystem" {

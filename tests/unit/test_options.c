@@ -83,10 +83,10 @@ static void test_fuse_options(void **state)
     PARSE("c", "m", "-o", "ro,raw", "-o", "config_change_expiry=5,allow_other,noatime");
     assert_true(o.read_only && o.raw);
     assert_int_equal(o.config_change_expiry_ms, 5000);
-    assert_int_equal(o.fuse_options->len, 2);
+    assert_int_equal(o.fuse_options->len, 1);
     assert_string_equal(g_ptr_array_index(o.fuse_options, 0), "allow_other");
     /* what mount(8) hands down */
-    PARSE("c", "m", "-o", "rw,dev,suid,exec,noauto,user,_netdev,nofail,x-systemd.automount,X-mount.mkdir,defaults,");
+    PARSE("c", "m", "-o", "rw,dev,suid,exec,noauto,user,_netdev,nofail,x-systemd.automount,X-mount.mkdir,defaults,relatime,");
     assert_int_equal(o.fuse_options->len, 0);
     assert_false(o.read_only);
 }
@@ -113,12 +113,14 @@ static void test_wrong(void **state)
     WRONG("extra", "c", "m", "extra", );
     WRONG("extra", "--check", "c", "extra", );
     WRONG("usage", "--dump", );
+    WRONG("one command", "--check", "--dump", "c", );
     WRONG("--no-such", "--no-such", "c", "m", );
     WRONG("--no-such", "c", "m", "--no-such", );
     WRONG("-x", "-x", "c", "m", );
     WRONG("-b", "c", "m", "-b", );
     WRONG("--broker", "c", "m", "--broker", );
     WRONG("nonsense", "c", "m", "-o", "ro,nonsense", );
+    WRONG("nosymfollow", "c", "m", "-o", "nosymfollow", );
     WRONG("config_change_expiry", "c", "m", "-o", "config_change_expiry=soon", );
     WRONG("config_change_expiry", "c", "m", "-o", "config_change_expiry=-1", );
     WRONG("config_change_expiry", "c", "m", "-o", "config_change_expiry=", );
