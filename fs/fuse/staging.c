@@ -9,6 +9,7 @@ struct staging {
     GByteArray *content;
     size_t reserved;    /* what the budget has been charged */
     size_t write_end;   /* end of the last write */
+    bool uncut;         /* a document ends there, and something follows */
     struct judge *json; /* has been fed a prefix of the content; NULL: to be made anew */
     /* to take the last change back */
     GByteArray *undo_bytes; /* what stood at undo_offset */
@@ -155,6 +156,7 @@ enum verdict staging_judge_json(struct staging *s, char **ret_why)
 {
     if (!s->json)
         s->json = judge_new();
+    s->uncut = false;
     size_t fed = judge_fed(s->json);
     enum verdict v = judge_feed(s->json, s->content->data + fed, s->content->len - fed);
     if (v != VERDICT_IMPOSSIBLE)
@@ -163,11 +165,17 @@ enum verdict staging_judge_json(struct staging *s, char **ret_why)
         struct judge *before = judge_new();
         enum verdict going_on = judge_feed(before, s->content->data, s->write_end);
         judge_free(before);
-        if (going_on == VERDICT_PREFIX || going_on == VERDICT_EMPTY)
+        s->uncut = going_on == VERDICT_COMPLETE;
+        if (going_on != VERDICT_IMPOSSIBLE)
             return VERDICT_PREFIX;
     }
     *ret_why = describe(s);
     return v;
+}
+
+bool staging_uncut(const struct staging *s)
+{
+    return s->uncut;
 }
 
 enum verdict staging_judge_number(const struct staging *s, char **ret_why)

@@ -34,8 +34,10 @@ const char *staging_data(const struct staging *s);
 size_t staging_len(const struct staging *s);
 
 /* What the content is as JSON. If the last write did not reach the end of the content, its writer may be about to go
- * on: then a text that is impossible as a whole counts as a prefix while what lies before the end of the write is one.
- * `*ret_why`: what is wrong, with line and column, if impossible; to be freed. */
+ * on, or to cut: then a text that is impossible as a whole counts as a prefix while what lies before the end of the
+ * write is one, or a document. `*ret_why`: what is wrong, with line and column, if impossible; to be freed. */
 enum verdict staging_judge_json(struct staging *s, char **ret_why);
+/* At the last judgement, was there a document, and behind it what it did not overwrite? */
+bool staging_uncut(const struct staging *s);
 /* Digits, with a sign at most, and one newline: complete with the newline, else a prefix. `*ret_why` as above. */
 enum verdict staging_judge_number(const struct staging *s, char **ret_why);

@@ -411,7 +411,8 @@ void write_flush(fuse_req_t req, struct handle *h)
     } else if (taken_at_close(m, h)) {
         raw_flush(req, h);
     } else if (!h->dirty || (json && !h->appending)) {
-        fuse_reply_err(req, 0);
+        /* a shorter document over a longer one, and no truncation: `dd conv=notrunc` looks at its close */
+        fuse_reply_err(req, h->dirty && staging_uncut(h->staging) ? EINVAL : 0);
     } else if (h->abandoned || process_killed(fuse_req_ctx(req)->pid)) {
         h->abandoned = true;
         fuse_reply_err(req, 0);
@@ -435,6 +436,9 @@ void write_release(fuse_req_t req, struct handle *h)
         lines_check_last(m, h, &why);
     if (why)
         journal_error(m->errors, EINVAL, path, "%s", why);
+    else if (h->staging && staging_uncut(h->staging))
+        journal_error(
+                m->errors, EINVAL, path, "a document is dropped, since the end of a longer one was left behind it");
     else
         journal_error(m->errors, EINVAL, path, "a value that was not completed is dropped (%zu bytes%s)",
                 staging_len(h->staging), h->abandoned ? ", the writer was killed" : "");

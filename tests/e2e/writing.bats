@@ -52,6 +52,30 @@ value() { field "$F" ".config[\"$1\"]"; }
     is "$(cat "$F")" "$OLD"
 }
 
+@test "a document that is read, changed and written back through one open file" {
+    cat >"$W/change.py" <<'P'
+import json, sys
+with open(sys.argv[1], "r+") as f:
+    value = json.load(f)
+    value["config"] = {"retention.ms": sys.argv[2]}
+    f.seek(0)
+    json.dump(value, f)
+    f.truncate()
+P
+    v=$(version "$F")
+    for ms in 20000000 7 42; do
+        python3 "$W/change.py" "$F" $ms
+        is "$(value retention.ms)" $ms
+    done
+    is "$(version "$F")" $((v + 3))
+    # without the truncation it is no value
+    echo '{}' >"$W/short"
+    was=$(cat "$F")
+    refused "$EINVAL" dd if="$W/short" of="$F" conv=notrunc status=none
+    reason 'EINVAL /config/topics/t: '
+    is "$(cat "$F")" "$was"
+}
+
 @test "a large document, many writes" {
     python3 -c 'import json
 print(json.dumps({"version":1,"partitions":{str(i):[1+i%3] for i in range(20000)}}, indent=1))' >"$W/big"

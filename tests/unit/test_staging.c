@@ -182,6 +182,14 @@ static void test_json_overwritten(void **state)
     assert_int_equal(json(s), VERDICT_COMPLETE);
     put(s, 13, "3");
     assert_int_equal(json(s), VERDICT_COMPLETE);
+    /* a shorter document, and then the cut */
+    assert_false(staging_uncut(s));
+    put(s, 0, "{\"a\":1}");
+    assert_int_equal(json(s), VERDICT_PREFIX);
+    assert_true(staging_uncut(s));
+    assert_int_equal(staging_truncate(s, 7), 0);
+    assert_int_equal(json(s), VERDICT_COMPLETE);
+    assert_false(staging_uncut(s));
     /* no continuation makes this good */
     put(s, 0, "{bad");
     assert_int_equal(json(s), VERDICT_IMPOSSIBLE);
