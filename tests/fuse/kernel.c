@@ -311,12 +311,6 @@ struct notice_seen kernel_notice(struct kernel *k)
     return n;
 }
 
-void kernel_forget_notices(struct kernel *k)
-{
-    kernel_pump(k, 0);
-    g_queue_clear_full(&k->notices, g_free);
-}
-
 static void on_settled(void *arg)
 {
     atomic_store((atomic_bool *)arg, true);
@@ -336,6 +330,12 @@ void kernel_settle(struct kernel *k)
     }
     settle_cancel(k->settle, w);
     kernel_pump(k, 0);
+}
+
+void kernel_forget_notices(struct kernel *k)
+{
+    kernel_settle(k); /* those that are on their way, too */
+    g_queue_clear_full(&k->notices, g_free);
 }
 
 bool kernel_told(struct kernel *k, int code, uint64_t parent_or_ino, const char *name)
