@@ -83,20 +83,6 @@ static bool has_id(const GArray *ids, int32_t id)
     return false;
 }
 
-/* All partitions that have a leader to tell of and are not being deleted. */
-static void add_all_metadata(struct controller *c)
-{
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; !t->deletion && i < t->partitions->len; i++) {
-            batch_update_metadata(c, t->partitions->pdata[i]);
-        }
-    }
-}
-
 /* A broker that has come may hold a replica of a topic whose deletion waits for it. */
 static void resume_deletions(struct controller *c, const GArray *replicas)
 {
@@ -117,8 +103,7 @@ static void brokers_started(struct controller *c, const GArray *ids)
     batch_update_metadata_empty(c);
     batch_send(c);
     batch_update_metadata_only(c, ids, true);
-    batch_update_metadata_empty(c);
-    add_all_metadata(c);
+    batch_update_metadata_all(c);
     batch_send(c);
     for (guint i = 0; i < ids->len; i++) {
         replicas_add_on_broker(c, replicas, g_array_index(ids, int32_t, i));

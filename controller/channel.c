@@ -21,7 +21,7 @@ struct entry {
 struct batch {
     GArray *entries;    /* struct entry; partition->batch_slot is its index */
     GArray *recipients; /* struct recipient */
-    bool update_metadata;
+    bool update_metadata, full;
     GArray *selected; /* brokers, int32_t: UpdateMetadata only to these, or only to others; NULL: to all */
     bool only_selected;
 };
@@ -41,7 +41,7 @@ void batch_clear(struct batch *b)
     }
     g_array_set_size(b->entries, 0);
     g_array_set_size(b->recipients, 0);
-    b->update_metadata = false;
+    b->update_metadata = b->full = false;
     g_clear_pointer(&b->selected, g_array_unref);
 }
 
@@ -127,6 +127,21 @@ void batch_update_metadata_empty(struct controller *c)
     c->batch->update_metadata = true;
 }
 
+/* Partitions without a leader to tell of are left out, topics that are being deleted are named as such. */
+void batch_update_metadata_all(struct controller *c)
+{
+    GHashTableIter it;
+    gpointer value;
+    g_hash_table_iter_init(&it, c->ctx.topics);
+    while (g_hash_table_iter_next(&it, NULL, &value)) {
+        const struct topic *t = value;
+        for (guint i = 0; i < t->partitions->len; i++) {
+            batch_update_metadata(c, t->partitions->pdata[i]);
+        }
+    }
+    c->batch->update_metadata = c->batch->full = true;
+}
+
 void batch_update_metadata_only(struct controller *c, const GArray *brokers, bool only)
 {
     g_clear_pointer(&c->batch->selected, g_array_unref);
@@ -165,10 +180,11 @@ static int16_t request_version(const struct controller *c, enum control_api api)
     return 0;
 }
 
-static struct control_request *new_request(const struct controller *c, enum control_api api)
+static struct control_request *new_request(struct controller *c, enum control_api api)
 {
     struct control_request *r = control_request_new(api);
     r->version = request_version(c, api);
+    r->correlation_id = ++c->correlation_id;
     r->controller_id = c->broker_id;
     r->controller_epoch = c->epoch;
     return r;
@@ -244,8 +260,7 @@ struct outbox {
     struct control_request *update_metadata;
 };
 
-static struct control_request *open_request(
-        const struct controller *c, struct control_request **slot, enum control_api api)
+static struct control_request *open_request(struct controller *c, struct control_request **slot, enum control_api api)
 {
     if (!*slot) {
         *slot = new_request(c, api);
@@ -346,6 +361,7 @@ void batch_send(struct controller *c)
         struct outbox out = {.leader_and_isr = requests, .stop = requests + n, .stop_delete = requests + 2 * n};
         if (b->update_metadata) {
             out.update_metadata = new_request(c, API_UPDATE_METADATA);
+            out.update_metadata->full = b->full;
             add_live_brokers(c, out.update_metadata);
         }
         for (guint i = 0; i < b->entries->len; i++) {

@@ -56,6 +56,7 @@ struct deletion { /* a topic in Kafka's topicsToBeDeleted; the topic itself may 
     bool started;    /* topicsWithDeletionStarted */
     bool ineligible; /* topicsIneligibleForDeletion */
     bool pending;    /* something changed: resumeDeletions has to look at it */
+    int64_t since;   /* correlation id of the last request before its replicas were told to go (again) */
     char *failure;   /* what a broker answered last, in words; NULL: nothing failed */
 };
 

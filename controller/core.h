@@ -35,6 +35,7 @@ struct controller {
     bool retry;                      /* something could not be written for want of space: the next event tries again */
     int32_t epoch, epoch_zk_version; /* of /controller_epoch, as this controller won it */
     int32_t highest_epoch;           /* seen in any place, ever */
+    int64_t correlation_id;          /* of the last request */
     int64_t controller_czxid;        /* of the /controller that this candidate made; 0: none */
     struct context ctx;              /* while active */
     struct batch *batch;
@@ -96,6 +97,8 @@ void batch_stop_replica(struct controller *c, struct partition *p, int32_t broke
 void batch_update_metadata(struct controller *c, struct partition *p);
 /* UpdateMetadata goes out even without a partition. */
 void batch_update_metadata_empty(struct controller *c);
+/* Everything, so that caches forget what is not there: a broker may have missed what a former controller has told. */
+void batch_update_metadata_all(struct controller *c);
 /* UpdateMetadata of this batch goes only to, or only not to, these. */
 void batch_update_metadata_only(struct controller *c, const GArray *brokers, bool only);
 /* Sends: all LeaderAndIsr, all UpdateMetadata, all StopReplica. */

@@ -161,6 +161,9 @@ static void delete_topics(struct controller *c, GPtrArray *topics)
     if (topics->len == 0) {
         return;
     }
+    for (guint i = 0; i < topics->len; i++) {
+        ((struct topic *)topics->pdata[i])->deletion->since = c->correlation_id;
+    }
     g_autoptr(GArray) dead = replicas_new();
     g_autoptr(GArray) to_delete = replicas_new();
     g_autoptr(GPtrArray) waiting = g_ptr_array_new();
@@ -286,6 +289,13 @@ void deletion_complete_replicas(struct controller *c, GArray *replicas)
     deletion_run(c);
 }
 
+/* Is this an answer to the deletion in hand? A reassignment asks for the removal of replicas too, and nobody waits for
+ * the answer; it may come when the replica has been made again and is to be deleted with its topic. */
+static bool is_of_deletion(const struct deletion *d, const struct control_request *request)
+{
+    return d && d->started && request->correlation_id > d->since;
+}
+
 /* Only answers to a delete, for a topic whose deletion has started (KAFKA-9946). */
 void stop_replica_response(
         struct controller *c, int32_t broker_id, struct control_request *request, struct control_response *response)
@@ -296,7 +306,7 @@ void stop_replica_response(
     for (guint i = 0; i < request->stop_states->len; i++) {
         const struct stop_replica_state *s = &g_array_index(request->stop_states, struct stop_replica_state, i);
         struct partition *p = s->delete_partition ? context_partition(&c->ctx, s->topic->name, s->partition) : NULL;
-        if (!p || !p->topic->deletion || !p->topic->deletion->started || strcmp(p->topic->ref->id, s->topic->id) != 0 ||
+        if (!p || !is_of_deletion(p->topic->deletion, request) || strcmp(p->topic->ref->id, s->topic->id) != 0 ||
                 replica_get_state(p, broker_id) != REPLICA_DELETION_STARTED) {
             continue;
         }

@@ -281,9 +281,23 @@ static GArray *assign_targets(struct controller *c, GPtrArray *partitions)
     return before;
 }
 
+/* A hand may have rewritten the state meanwhile: what is to be removed is then the only one that has the data. */
+static bool target_is_in_sync(const struct partition *p)
+{
+    for (uint32_t i = 0; p->has_leadership && i < p->leadership.isr->n; i++) {
+        if (broker_ids_contain(p->replicas, p->leadership.isr->id[i])) {
+            return true;
+        }
+    }
+    return !p->has_leadership;
+}
+
 /* Have the removing ones left the in-sync set? */
 static bool have_left(const struct request *r)
 {
+    if (!target_is_in_sync(r->p)) {
+        return false;
+    }
     for (uint32_t i = 0; i < r->removing->n; i++) {
         enum replica_state state = replica_get_state(r->p, r->removing->id[i]);
         if (state != REPLICA_OFFLINE && state != REPLICA_NON_EXISTENT) {
@@ -291,27 +305,6 @@ static bool have_left(const struct request *r)
         }
     }
     return true;
-}
-
-/* B4. Those whose state could not be written go on being reassigned: nothing of them may be deleted yet. */
-static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, GArray *removed)
-{
-    g_autoptr(GArray) removing = replicas_new();
-    for (guint i = 0; i < before->len; i++) {
-        const struct request *r = &g_array_index(before, struct request, i);
-        replicas_add_all(removing, r->p, r->removing);
-    }
-    replicas_change_state(c, removing, REPLICA_OFFLINE);
-    g_ptr_array_set_size(partitions, 0);
-    for (guint i = 0; i < before->len; i++) {
-        struct request *r = &g_array_index(before, struct request, i);
-        if (have_left(r)) {
-            replicas_add_all(removed, r->p, r->removing);
-            g_ptr_array_add(partitions, r->p);
-        } else {
-            roll_back(c, r);
-        }
-    }
 }
 
 /* The last member of an in-sync set may be a broker that is down: a partition without a leader is elected for when it
@@ -329,12 +322,56 @@ static void take_leaderless_offline(struct controller *c, GPtrArray *partitions)
     g_autoptr(GPtrArray) elected = partitions_elect(c, leaderless, ELECT_OFFLINE);
 }
 
+static void add_online(struct controller *c, struct partition *p, GArray *replicas)
+{
+    for (uint32_t i = 0; i < p->removing->n; i++) {
+        if (replica_is_online(&c->ctx, p, p->removing->id[i])) {
+            replicas_add(replicas, p, p->removing->id[i]);
+        }
+    }
+}
+
+/* Those that have not left stay replicas for now, and one of them leads. */
+static void take_back(struct controller *c, GArray *removing, GPtrArray *partitions)
+{
+    replicas_change_state(c, removing, REPLICA_ONLINE);
+    take_leaderless_offline(c, partitions);
+}
+
+/* B4. Those whose state could not be written, or would be without a member, go on being reassigned: nothing of them may
+ * be deleted yet. */
+static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, GArray *removed)
+{
+    g_autoptr(GArray) removing = replicas_new();
+    g_autoptr(GArray) stay = replicas_new();
+    g_autoptr(GPtrArray) unfinished = g_ptr_array_new();
+    for (guint i = 0; i < before->len; i++) {
+        const struct request *r = &g_array_index(before, struct request, i);
+        replicas_add_all(removing, r->p, r->removing);
+    }
+    replicas_change_state(c, removing, REPLICA_OFFLINE);
+    g_ptr_array_set_size(partitions, 0);
+    for (guint i = 0; i < before->len; i++) {
+        struct request *r = &g_array_index(before, struct request, i);
+        if (have_left(r)) {
+            replicas_add_all(removed, r->p, r->removing);
+            g_ptr_array_add(partitions, r->p);
+        } else {
+            roll_back(c, r);
+            add_online(c, r->p, stay);
+            g_ptr_array_add(unfinished, r->p);
+        }
+    }
+    take_back(c, stay, unfinished);
+}
+
 static void finish(struct controller *c, GPtrArray *partitions)
 {
     if (partitions->len == 0) {
         return;
     }
     g_autoptr(GArray) removed = replicas_new();
+    to_new(c, partitions); /* those that were in sync before this step came to them */
     to_online(c, partitions);
     g_autoptr(GArray) before = assign_targets(c, partitions);
     move_leaders(c, partitions);

@@ -339,6 +339,7 @@ void replica_machine_startup(struct controller *c)
             }
         }
     }
+    batch_update_metadata_all(c);
     replicas_change_state(c, online, REPLICA_ONLINE);
     replicas_change_state(c, offline, REPLICA_OFFLINE);
 }

@@ -24,6 +24,20 @@ static void work_free(struct broker *b, struct request_work *w)
     g_free(w);
 }
 
+/* A broker that starts begins with the controller epoch of the tree: in Kafka it takes requests of any controller until
+ * one of a later one has reached it, also of one that was deposed long ago. 0: the tree says nothing. */
+static int32_t epoch_in_tree(const struct broker *b)
+{
+    struct bytes *data = NULL;
+    int32_t epoch = 0;
+
+    if (b->env->get(b->env->ctx, "/controller_epoch", &data, NULL) != ZOK || !data ||
+            !controller_epoch_decode(data, &epoch, NULL))
+        epoch = 0;
+    bytes_unref(data);
+    return epoch;
+}
+
 struct broker *broker_new(int32_t id, int64_t epoch, const struct broker_config *config, char *const *dirs,
         size_t n_dirs, const struct broker_env *env)
 {
@@ -35,6 +49,7 @@ struct broker *broker_new(int32_t id, int64_t epoch, const struct broker_config 
     b->dirs = dirs;
     b->env = env;
     b->controller_id = -1;
+    b->controller_epoch = epoch_in_tree(b);
     replica_manager_init(&b->rm, n_dirs);
     b->leftovers = g_array_new(FALSE, FALSE, sizeof(struct leftover));
     b->metadata = metadata_cache_new();

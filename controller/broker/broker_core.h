@@ -99,6 +99,9 @@ void broker_forget_replica(struct broker *b, struct replica *r); /* with everyth
 /* Without a role any more: neither led nor followed. */
 void broker_clear_role(struct broker *b, struct replica *r, enum replica_role role);
 
+/* The id of the topic in the tree, newly allocated; "" if it has none, or is not there. */
+char *broker_topic_id_in_tree(const struct broker *b, const char *topic);
+
 /* ---- one file each ---- */
 void leader_and_isr_start(struct broker *b, struct request_work *w);
 void stop_replica_start(struct broker *b, struct request_work *w);

@@ -428,7 +428,8 @@ static bool partition_answered(struct broker *b, const struct alter_partition *p
     b->env->event(b->env->ctx, "broker %d %s-%d isr change refused: %s", b->id, r->topic->name, r->partition,
             kafka_error_name(p->error));
     if (is_final(p->error)) {
-        isr_refused(b, r);
+        /* One of the followers may be to blame, and the others must not wait for it: who is still out fetches again. */
+        free_upkeep(b, r);
         return true;
     }
     set_state(b, r->upkeep, UPKEEP_QUEUED);

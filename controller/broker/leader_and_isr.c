@@ -14,6 +14,13 @@ static bool ids_differ(const struct replica *r, const struct partition_state *s)
     return *r->topic->id && *s->topic->id && strcmp(r->topic->id, s->topic->id) != 0;
 }
 
+static bool is_in_tree(const struct broker *b, const struct topic_ref *topic)
+{
+    g_autofree char *id = broker_topic_id_in_tree(b, topic->name);
+
+    return strcmp(id, topic->id) == 0;
+}
+
 /* A later state of the leader epoch that is held, from a new controller: written by hand, or by a change whose answer
  * was lost. Kafka refuses it, and its leader then proposes in vain until the next epoch. */
 static bool is_later_state(const struct broker *b, const struct replica *r, const struct partition_state *s)
@@ -37,8 +44,9 @@ static enum kafka_error judge(
     if (r && r->busy) /* named twice in one request */
         return KERR_STALE_CONTROLLER_EPOCH;
     if (r && ids_differ(r, s)) {
-        /* a new topic: what is left of one that somebody removed by hand is set aside, not adopted */
-        if (!s->is_new)
+        /* a new topic: what is left of one that somebody removed by hand, or that was moved away while this broker was
+         * down, is set aside, not adopted. The request that said "new" may be lost with its controller. */
+        if (!s->is_new && !is_in_tree(b, s->topic))
             return KERR_INCONSISTENT_TOPIC_ID;
         held = LEADER_EPOCH_NONE;
     }

@@ -53,24 +53,29 @@ void broker_future_found(struct broker *b, int dir, const char *topic, int32_t p
 
 /* ---- directories of a topic that is another one now ---- */
 
-/* The id of the topic in the tree; "" if it has none, or is not there. Remembered per name. */
+char *broker_topic_id_in_tree(const struct broker *b, const char *topic)
+{
+    g_autofree char *path = g_strdup_printf("/brokers/topics/%s", topic);
+    struct bytes *data = NULL;
+    struct topic_assignment *a = NULL;
+    char *id = NULL;
+    if (b->env->get(b->env->ctx, path, &data, NULL) == ZOK && data && topic_assignment_decode(data, &a, NULL)) {
+        id = g_strdup(a->topic_id);
+        topic_assignment_free(a);
+    }
+    bytes_unref(data);
+    return id ? id : g_strdup("");
+}
+
+/* Remembered per name. */
 static const char *id_in_tree(struct broker *b, GHashTable *ids, const char *topic)
 {
     char *id = g_hash_table_lookup(ids, topic);
 
-    if (id)
-        return id;
-    g_autofree char *path = g_strdup_printf("/brokers/topics/%s", topic);
-    struct bytes *data = NULL;
-    struct topic_assignment *a = NULL;
-    if (b->env->get(b->env->ctx, path, &data, NULL) == ZOK && data && topic_assignment_decode(data, &a, NULL)) {
-        id = g_strdup(a->topic_id);
-        topic_assignment_free(a);
-    } else {
-        id = g_strdup("");
+    if (!id) {
+        id = broker_topic_id_in_tree(b, topic);
+        g_hash_table_insert(ids, g_strdup(topic), id);
     }
-    bytes_unref(data);
-    g_hash_table_insert(ids, g_strdup(topic), id);
     return id;
 }
 

@@ -182,6 +182,10 @@ void metadata_cache_update(struct metadata_cache *c, const struct control_reques
     g_hash_table_remove_all(c->brokers);
     for (guint i = 0; i < update->live_brokers->len; i++)
         g_hash_table_add(c->brokers, GINT_TO_POINTER(g_array_index(update->live_brokers, struct live_broker, i).id));
+    if (update->full) {
+        g_hash_table_remove_all(c->topics);
+        c->n_partitions = 0;
+    }
     for (size_t i = 0; i < n;) {
         size_t k = i + 1;
         while (k < n &&

@@ -1,5 +1,20 @@
 /* UpdateMetadata: ReplicaManager.maybeUpdateMetadataCache, and what followers and leaders learn from it. */
 #include "controller/broker/broker_core.h"
+#include <string.h>
+
+/* The partition has moved away, and the StopReplica that says so was lost with its controller. The log is left where it
+ * is, as in Kafka; but nobody waits for this leader, and this follower's leader for nobody. */
+static void look_at_moved(struct broker *b, const struct partition_state *s)
+{
+    struct replica *r = replica_manager_find(&b->rm, s->topic->name, s->partition);
+
+    if (!r || (r->role != REPLICA_LEADER && r->role != REPLICA_FOLLOWER) || s->leader == LEADER_DURING_DELETE ||
+            s->leader_epoch < r->leader_epoch || strcmp(r->topic->id, s->topic->id) != 0 ||
+            broker_ids_contain(s->replicas, b->id))
+        return;
+    b->env->event(b->env->ctx, "broker %d is no replica of %s-%d any more", b->id, r->topic->name, r->partition);
+    broker_clear_role(b, r, REPLICA_NONE);
+}
 
 /* A follower that the leader has taken in is in sync; one that is still out asks again. */
 static void look_at_followed(struct broker *b, const struct partition_state *s)
@@ -34,6 +49,7 @@ void update_metadata_apply(struct broker *b, struct request_work *w)
     for (guint i = 0; i < request->partition_states->len; i++) {
         const struct partition_state *s = g_ptr_array_index(request->partition_states, i);
         isr_forget_early(b, s);
+        look_at_moved(b, s);
         if (b->n_out_of_sync > 0)
             look_at_followed(b, s);
     }

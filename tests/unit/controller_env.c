@@ -381,6 +381,9 @@ static void handle_request(struct world *w, struct sent *sent)
         return;
     }
     struct control_response *response = control_response_new(KERR_NONE);
+    if (r->full) {
+        g_hash_table_remove_all(b->metadata);
+    }
     for (guint i = 0; i < r->partition_states->len; i++) {
         if (r->api == API_UPDATE_METADATA) {
             update_metadata(b, r->partition_states->pdata[i]);

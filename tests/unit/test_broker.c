@@ -38,6 +38,24 @@ static void fencing(void **state)
     destroy(f);
 }
 
+/* Also by what the tree says when a broker starts: nobody who is deposed by then is heard. */
+static void fencing_from_the_start(void **state)
+{
+    struct fixture *f = make("");
+
+    g_hash_table_insert(f->tree, g_strdup("/controller_epoch"), controller_epoch_encode(5));
+    broker_free(f->b);
+    f->b = broker_new(ME, EPOCH, f->config, (char *const *)f->config->log_dirs->pdata, 2, &f->env);
+    broker_loaded(f->b, 1);
+    send(f, request(API_UPDATE_METADATA, 4), EPOCH);
+    assert_int_equal(whole_error(f), KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(broker_controller_id(f->b), -1);
+    send(f, request(API_UPDATE_METADATA, 5), EPOCH);
+    assert_int_equal(whole_error(f), KERR_NONE);
+    assert_int_equal(broker_controller_id(f->b), 2);
+    destroy(f);
+}
+
 static void requests_wait_for_loading_and_each_other(void **state)
 {
     struct fixture *f = make("");
@@ -153,6 +171,35 @@ static void topic_ids(void **state)
     do_disk(f);
     assert_int_equal(first_error(f), KERR_NONE);
     assert_string_equal(view(f, "old", 0).topic->id, ID_A);
+    destroy(f);
+}
+
+/* The request that called the topic new was lost with its controller; the tree says which topic is right. */
+static void a_topic_id_of_the_tree(void **state)
+{
+    struct fixture *f = make("");
+    int other;
+
+    assert_int_equal(broker_log_found(f->b, 0, "t", 0, ID_A, false, &other), 0);
+    broker_loaded(f->b, 1);
+    live(f, "12");
+    g_hash_table_insert(f->tree, g_strdup("/brokers/topics/t"),
+            bytes_from_string("{\"version\":3,\"partitions\":{\"0\":[1,2]},\"topic_id\":\"" ID_A
+                              "\",\"adding_replicas\":{},\"removing_replicas\":{}}"));
+    assert_int_equal(leader_and_isr(f, (struct want){.id = ID_B, .leader = ME}), KERR_INCONSISTENT_TOPIC_ID);
+    g_hash_table_insert(f->tree, g_strdup("/brokers/topics/t"),
+            bytes_from_string("{\"version\":3,\"partitions\":{\"0\":[1,2]},\"topic_id\":\"" ID_B
+                              "\",\"adding_replicas\":{},\"removing_replicas\":{}}"));
+    f->manual = true;
+    leader_and_isr(f, (struct want){.id = ID_B, .leader = ME});
+    struct disk_batch *batch = g_queue_peek_head(&f->batches);
+    assert_non_null(batch);
+    assert_int_equal(batch->work, DISK_CREATE); /* which sets the other one aside */
+    assert_string_equal(g_array_index(batch->tasks, struct log_task, 0).topic->id, ID_B);
+    f->manual = false;
+    do_disk(f);
+    assert_int_equal(first_error(f), KERR_NONE);
+    assert_int_equal(view(f, "t", 0).role, REPLICA_LEADER);
     destroy(f);
 }
 
@@ -292,6 +339,14 @@ static void metadata(void **state)
     assert_int_equal(metadata_cache_count(c), 1);
     assert_null(metadata_cache_partitions(c, "t"));
     assert_null(metadata_cache_json(c, "t", 3));
+    /* a full one: what it does not name is not there */
+    r = request(API_UPDATE_METADATA, 5);
+    r->full = true;
+    g_ptr_array_add(r->partition_states, state_of((struct want){.topic = "v", .leader = 2}));
+    send(f, r, EPOCH);
+    assert_int_equal(metadata_cache_count(c), 1);
+    assert_null(metadata_cache_partitions(c, "u"));
+    assert_non_null(metadata_cache_partition(c, "v", 0));
     /* live brokers are replaced */
     live(f, "13");
     assert_true(metadata_cache_has_broker(c, 3));
@@ -335,11 +390,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(fencing),
+            cmocka_unit_test(fencing_from_the_start),
             cmocka_unit_test(requests_wait_for_loading_and_each_other),
             cmocka_unit_test(ends_in_the_middle),
             cmocka_unit_test(roles),
             cmocka_unit_test(leader_epochs),
             cmocka_unit_test(topic_ids),
+            cmocka_unit_test(a_topic_id_of_the_tree),
             cmocka_unit_test(a_topic_id_alone_is_news),
             cmocka_unit_test(named_twice),
             cmocka_unit_test(stop_epochs),

@@ -196,6 +196,65 @@ static void refused_proposals(void **state)
     }
 }
 
+/* A follower that the controller does not take (its log dir has failed) does not hold up the others. */
+static void one_refused_follower(void **state)
+{
+    struct fixture *f = leading("1");
+
+    fetch(f, 2, 55, 2);
+    struct broker_request *r = take_asked(f);
+    r->partitions[0].error = KERR_INELIGIBLE_REPLICA;
+    broker_answered(f->b, r, 1);
+    live(f, "123"); /* what the controller sends after each AlterPartition: nothing new */
+    assert_true(g_queue_is_empty(&f->asked));
+    fetch(f, 3, 66, 2);
+    r = take_asked(f);
+    assert_int_equal(r->partitions[0].new_isr->n, 2);
+    assert_int_equal(r->partitions[0].new_isr->id[1], 3);
+    grant(f, r);
+    assert_true(broker_idle(f->b));
+    destroy(f);
+}
+
+static void update(struct fixture *f, struct want w)
+{
+    struct control_request *u = request(API_UPDATE_METADATA, 5);
+    struct live_broker l[] = {{.id = 1}, {.id = 2}, {.id = 3}};
+
+    g_array_append_vals(u->live_brokers, l, 3);
+    g_ptr_array_add(u->partition_states, state_of(w));
+    send(f, u, EPOCH);
+    assert_int_equal(whole_error(f), KERR_NONE);
+}
+
+/* Moved away by a reassignment whose StopReplica was lost with its controller. */
+static void no_replica_any_more(void **state)
+{
+    struct fixture *f = leading("1");
+
+    fetch(f, 2, 55, 2);
+    broker_request_free(take_asked(f));
+    update(f, (struct want){.leader = 2, .leader_epoch = 1, .isr = "2", .replicas = "2"}); /* of an older epoch */
+    update(f, (struct want){.leader = 2, .leader_epoch = 3, .isr = "2", .replicas = "2", .id = ID_B});
+    assert_int_equal(view(f, "t", 0).role, REPLICA_LEADER);
+    update(f, (struct want){.leader = 2, .leader_epoch = 3, .isr = "2", .replicas = "2"});
+    assert_int_equal(view(f, "t", 0).role, REPLICA_NONE);
+    assert_int_equal(view(f, "t", 0).dir, 0); /* its log stays */
+    assert_true(broker_idle(f->b));
+    fetch(f, 3, 66, 2);
+    assert_true(g_queue_is_empty(&f->asked));
+    /* it is given back */
+    assert_int_equal(
+            leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 4, .isr = "2", .partition_epoch = 12}),
+            KERR_NONE);
+    assert_int_equal(view(f, "t", 0).role, REPLICA_FOLLOWER);
+    assert_false(broker_idle(f->b));
+    update(f, (struct want){.leader = 2, .leader_epoch = 5, .isr = "2", .replicas = "2"});
+    assert_int_equal(view(f, "t", 0).role, REPLICA_NONE);
+    assert_true(broker_idle(f->b)); /* it does not fetch for ever */
+    destroy(f);
+}
+
 static void a_new_state_ends_a_proposal(void **state)
 {
     struct fixture *f = leading("1");
@@ -401,6 +460,8 @@ int main(void)
             cmocka_unit_test(only_live_followers_are_proposed),
             cmocka_unit_test(the_controller_changes),
             cmocka_unit_test(refused_proposals),
+            cmocka_unit_test(one_refused_follower),
+            cmocka_unit_test(no_replica_any_more),
             cmocka_unit_test(a_new_state_ends_a_proposal),
             cmocka_unit_test(followers_fetch),
             cmocka_unit_test(the_leader_writes_itself),

@@ -239,6 +239,64 @@ static void states_written_at_the_same_time(void **state)
     world_free(w);
 }
 
+/* While the controller does this for the first time ... */
+static const char *moment_path, *moment_text;
+/* ... a hand writes that state of a-0. */
+static const char *hand_state;
+
+static void rewrite_by_hand(struct world *w, struct txn **txns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; hand_state && k < txns[i]->n_ops; k++) {
+            const struct op *op = &txns[i]->ops[k];
+            if (op->type == OP_SET && strcmp(op->path, moment_path) == 0 && strstr(op->data->data, moment_text)) {
+                world_set(w, "/brokers/topics/a/partitions/0/state", hand_state);
+                hand_state = NULL;
+            }
+        }
+    }
+}
+
+/* The leader is about to move to the target when a hand takes the target out of the in-sync set: what is to be removed
+ * has the only data, and stays until the target is in sync again. */
+static void the_target_leaves_the_in_sync_set(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1]}");
+    world_settle(w);
+    moment_path = "/brokers/topics/a/partitions/0/state";
+    moment_text = "\"leader\":3";
+    hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":1,\"controller_epoch\":1,\"isr\":[1]}";
+    w->before_run = rewrite_by_hand;
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3]}]}");
+    world_settle(w);
+    assert_null(hand_state);
+    expect_data(
+            w, "/brokers/topics/a/partitions/0/state", "\"isr\":\\[3\\].*\"leader\":3|\"leader\":3.*\"isr\":\\[3\\]");
+    expect_dirs(w, "3: a-0");
+    assert_false(world_exists(w, REASSIGN));
+    world_free(w);
+}
+
+/* A new replica is in sync before its first step is done. */
+static void in_sync_before_it_is_new(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1]}");
+    world_settle(w);
+    moment_path = "/brokers/topics/a";
+    moment_text = "\"adding_replicas\":{\"0\":[3]}";
+    hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":0,\"controller_epoch\":1,\"isr\":[1,3]}";
+    w->before_run = rewrite_by_hand;
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,3]}]}");
+    world_settle(w);
+    assert_null(hand_state);
+    expect_asked(w, "/.state/topics/a/0/replicas/3", "OnlineReplica\n");
+    expect_not_said(w->event_log, "refused");
+    expect_dirs(w, "1: a-0; 3: a-0");
+    world_free(w);
+}
+
 /* Adds a partition to the topic whose node the controller is about to write. */
 static void add_partition(struct world *w, struct txn **txns, size_t n)
 {
@@ -364,6 +422,8 @@ int main(void)
             cmocka_unit_test(lost_answer_at_each_call),
             cmocka_unit_test(conflict_at_each_call),
             cmocka_unit_test(states_written_at_the_same_time),
+            cmocka_unit_test(the_target_leaves_the_in_sync_set),
+            cmocka_unit_test(in_sync_before_it_is_new),
             cmocka_unit_test(partitions_added_at_the_same_time),
             cmocka_unit_test(nodes_come_and_go),
             cmocka_unit_test(topic_goes_while_it_is_created),

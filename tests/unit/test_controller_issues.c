@@ -162,8 +162,8 @@ static void kafka_5329(void **state)
     world_free(w);
 }
 
-/* An answer of broker 2 to a StopReplica for a-0 that was never sent. */
-static void answer_stop(struct world *w, bool delete_partition, enum kafka_error error)
+/* An answer of broker 2 to a StopReplica for a-0 that was never sent: the `number`th request. */
+static void answer_stop(struct world *w, int64_t number, bool delete_partition, enum kafka_error error)
 {
     const struct hosted *h = g_hash_table_lookup(w->broker[2].replicas, "a-0");
     struct controller_event *e = controller_event_new(EVENT_CONTROL_RESPONSE);
@@ -171,6 +171,7 @@ static void answer_stop(struct world *w, bool delete_partition, enum kafka_error
     e->broker_epoch = w->broker[2].epoch;
     e->request = control_request_new(API_STOP_REPLICA);
     e->request->controller_epoch = controller_epoch(world_active(w));
+    e->request->correlation_id = number;
     struct stop_replica_state s = {topic_ref_new("a", h->topic_id), 0, EPOCH_DURING_DELETE, delete_partition};
     g_array_append_val(e->request->stop_states, s);
     e->response = control_response_new(KERR_NONE);
@@ -179,7 +180,8 @@ static void answer_stop(struct world *w, bool delete_partition, enum kafka_error
     world_settle(w);
 }
 
-/* KAFKA-9946: only the answer to a delete counts as one. */
+/* KAFKA-9946: only the answer to a delete counts as one; and to a delete of this deletion, not to the one that moved a
+ * former replica away from the same broker. */
 static void kafka_9946(void **state)
 {
     struct world *w = world_of_three(NULL);
@@ -190,10 +192,11 @@ static void kafka_9946(void **state)
     world_settle(w);
     expect_asked(w, "/.state/topics/a/deletion", "started\n");
     expect_asked(w, "/.state/topics/a/0/replicas/2", "ReplicaDeletionStarted\n");
-    answer_stop(w, false, KERR_NONE);
-    answer_stop(w, false, KERR_KAFKA_STORAGE_ERROR);
+    answer_stop(w, INT64_MAX, false, KERR_NONE);
+    answer_stop(w, INT64_MAX, false, KERR_KAFKA_STORAGE_ERROR);
+    answer_stop(w, 1, true, KERR_NONE);
     expect_asked(w, "/.state/topics/a/0/replicas/2", "ReplicaDeletionStarted\n");
-    answer_stop(w, true, KERR_NONE);
+    answer_stop(w, INT64_MAX, true, KERR_NONE);
     expect_gone(w, "a");
     world_free(w);
 }
@@ -355,6 +358,28 @@ static void kafka_1397(void **state)
     }
 }
 
+/* What a former controller has told a broker and nobody took back: the next one's caches hold what is there, and only
+ * that, also those of a broker that comes. */
+static void caches_at_a_takeover(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1,2]}");
+    world_settle(w);
+    g_hash_table_insert(w->broker[3].metadata, g_strdup("gone-0"), GINT_TO_POINTER(1));
+    world_delete(w, "/controller");
+    world_settle(w);
+    assert_false(g_hash_table_contains(w->broker[3].metadata, "gone-0"));
+    assert_true(g_hash_table_contains(w->broker[3].metadata, "a-0"));
+    world_kill(w, 3);
+    world_settle(w);
+    world_start(w, 3);
+    g_hash_table_insert(w->broker[3].metadata, g_strdup("gone-0"), GINT_TO_POINTER(1));
+    world_settle(w);
+    assert_false(g_hash_table_contains(w->broker[3].metadata, "gone-0"));
+    assert_true(g_hash_table_contains(w->broker[3].metadata, "a-0"));
+    world_free(w);
+}
+
 /* A mark that is taken back: before the deletion has started it is off; afterwards it is put back. */
 static void mark_taken_back(void **state)
 {
@@ -398,6 +423,7 @@ int main(void)
             cmocka_unit_test(kafka_9212),
             cmocka_unit_test(kafka_10149),
             cmocka_unit_test(kafka_1397),
+            cmocka_unit_test(caches_at_a_takeover),
             cmocka_unit_test(mark_taken_back),
     };
     return cmocka_run_group_tests_name("controller issues", tests, NULL, NULL);
