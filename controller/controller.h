@@ -46,8 +46,6 @@ struct controller_env {
     /* ---- telling people ---- */
     void (*event)(void *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
     void (*error)(void *ctx, int err, const char *path, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-    /* Puts an event at the end of this candidate's own queue (self-enqueued ones, KafkaController). */
-    void (*post)(void *ctx, struct controller_event *event);
 };
 
 /* Names: kafka.controller.*Event. What carries no name here reads the tree when handled, as Kafka's handlers do. */
@@ -97,11 +95,10 @@ struct controller_event *controller_event_of_change(const struct change *change)
 /* Folds `from` into `into` if both are of the same type and carry only names (then true and `from` is freed). */
 bool controller_event_merge(struct controller_event *into, struct controller_event *from);
 
-/* `config`: of the broker that this candidate stands for; borrowed, may be replaced (controller_set_config). */
+/* `config`: of the broker that this candidate stands for; borrowed. */
 struct controller *controller_new(
         int32_t broker_id, const struct broker_config *config, const struct controller_env *env);
 void controller_free(struct controller *c);
-void controller_set_config(struct controller *c, const struct broker_config *config);
 /* Handles one event; takes it over. */
 void controller_handle(struct controller *c, struct controller_event *event);
 

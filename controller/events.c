@@ -26,11 +26,6 @@ void controller_free(struct controller *c)
     }
 }
 
-void controller_set_config(struct controller *c, const struct broker_config *config)
-{
-    c->config = config;
-}
-
 bool controller_is_active(const struct controller *c)
 {
     return c->active;

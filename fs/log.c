@@ -8,9 +8,7 @@
 #include <unistd.h>
 #include "fs/tree/text.h"
 
-/* Before log_init(): stderr, up to LOG_LEVEL_INFO. */
 static atomic_int use_syslog;
-static atomic_int max_level = LOG_LEVEL_INFO;
 
 static const struct {
     int priority;
@@ -18,16 +16,13 @@ static const struct {
 } levels[] = {
         [LOG_LEVEL_ERROR] = {LOG_ERR, "error"},
         [LOG_LEVEL_WARNING] = {LOG_WARNING, "warning"},
-        [LOG_LEVEL_INFO] = {LOG_INFO, "info"},
-        [LOG_LEVEL_DEBUG] = {LOG_DEBUG, "debug"},
 };
 
-void log_init(int to_syslog, enum log_level level)
+void log_init(int to_syslog)
 {
     if (to_syslog)
         openlog("kafkafs", LOG_PID, LOG_DAEMON);
     atomic_store(&use_syslog, to_syslog);
-    atomic_store(&max_level, (int)level);
 }
 
 /* One write(2), so that lines of several threads do not mix. */
@@ -44,8 +39,6 @@ static void write_stderr(const char *text, size_t len)
 
 void log_line(enum log_level level, const char *fmt, ...)
 {
-    if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed))
-        return;
     va_list ap;
     va_start(ap, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, ap);

@@ -291,7 +291,7 @@ static int mount_source(const struct options *o)
     if (rc == 0 && !o->foreground)
         rc = daemon_begin();
     if (rc == 0) {
-        log_init(!o->foreground, LOG_LEVEL_INFO);
+        log_init(!o->foreground);
         signals_block();
         rc = guardian_begin();
     }

@@ -315,24 +315,9 @@ void broker_txn_done(struct broker *b, struct txn *txn, gen_t gen)
 
 /* ---- views ---- */
 
-int32_t broker_id(const struct broker *b)
-{
-    return b->id;
-}
-
-int64_t broker_epoch(const struct broker *b)
-{
-    return b->epoch;
-}
-
 int32_t broker_controller_id(const struct broker *b)
 {
     return b->controller_id;
-}
-
-int32_t broker_controller_epoch(const struct broker *b)
-{
-    return b->controller_epoch;
 }
 
 bool broker_dir_online(const struct broker *b, int dir)

@@ -158,10 +158,7 @@ struct replica_view {
     int32_t leader_epoch, partition_epoch;
     const struct broker_ids *isr; /* a leader's; NULL otherwise */
 };
-int32_t broker_id(const struct broker *b);
-int64_t broker_epoch(const struct broker *b);
 int32_t broker_controller_id(const struct broker *b); /* as last heard, -1: none */
-int32_t broker_controller_epoch(const struct broker *b);
 bool broker_dir_online(const struct broker *b, int dir);
 bool broker_replica(const struct broker *b, const char *topic, int32_t partition, struct replica_view *ret);
 /* Stops when `visit` returns false. */

@@ -330,8 +330,3 @@ void disk_worker_free(struct disk_worker *w)
     g_free((char *)w->config.path);
     g_free(w);
 }
-
-void disk_worker_abandon(struct disk_worker *w)
-{
-    pthread_detach(w->thread);
-}

@@ -74,5 +74,3 @@ int64_t disk_worker_alive_ms(struct disk_worker *w);
 void disk_worker_end(struct disk_worker *w, bool abrupt);
 /* After `ended`: joins the thread and frees. */
 void disk_worker_free(struct disk_worker *w);
-/* Never `ended`: leaves a thread that hangs in the kernel behind. */
-void disk_worker_abandon(struct disk_worker *w);

@@ -107,9 +107,8 @@ struct incarnation {
     int64_t high_watermark_ms, recovery_point_ms; /* next checkpoints, -1: not yet */
     GHashTable *holds;                            /* gen_t -> count: generations that the core holds */
     gen_t gen_floor;                              /* generations below are not held any more: see inc_gen() */
-    char *halt_why;
-    unsigned loading; /* JOB_LOAD outstanding */
-    unsigned closing; /* JOB_CLOSE outstanding */
+    unsigned loading;                             /* JOB_LOAD outstanding */
+    unsigned closing;                             /* JOB_CLOSE outstanding */
     /* while starting */
     struct start_group *group;
     bool ready;       /* all log dirs are open */

@@ -12,7 +12,6 @@ struct cached_topic {
 struct metadata_cache {
     GHashTable *topics;  /* name (of the topic_ref) -> struct cached_topic */
     GHashTable *brokers; /* set of live broker ids */
-    size_t n_partitions;
 };
 
 static void cached_topic_free(gpointer p)
@@ -151,7 +150,7 @@ static struct cached_topic *get_topic(struct metadata_cache *c, struct topic_ref
 static void update_topic(struct metadata_cache *c, struct partition_state **states, size_t n)
 {
     struct cached_topic *t = get_topic(c, states[n - 1]->topic);
-    size_t before = t->n, done = 0;
+    size_t done = 0;
 
     while (done < n && update_in_place(t, states[done]))
         done++;
@@ -169,7 +168,6 @@ static void update_topic(struct metadata_cache *c, struct partition_state **stat
             g_free(copy);
         }
     }
-    c->n_partitions = c->n_partitions - before + t->n;
     if (t->n == 0)
         g_hash_table_remove(c->topics, t->topic->name);
 }
@@ -182,10 +180,8 @@ void metadata_cache_update(struct metadata_cache *c, const struct control_reques
     g_hash_table_remove_all(c->brokers);
     for (guint i = 0; i < update->live_brokers->len; i++)
         g_hash_table_add(c->brokers, GINT_TO_POINTER(g_array_index(update->live_brokers, struct live_broker, i).id));
-    if (update->full) {
+    if (update->full)
         g_hash_table_remove_all(c->topics);
-        c->n_partitions = 0;
-    }
     for (size_t i = 0; i < n;) {
         size_t k = i + 1;
         while (k < n &&
@@ -261,11 +257,6 @@ GArray *metadata_cache_partitions(const struct metadata_cache *c, const char *to
     for (size_t i = 0; i < t->n; i++)
         g_array_append_val(ids, t->states[i]->partition);
     return ids;
-}
-
-size_t metadata_cache_count(const struct metadata_cache *c)
-{
-    return c->n_partitions;
 }
 
 static void append_ids(GString *out, const char *key, const struct broker_ids *ids)

@@ -22,6 +22,5 @@ const struct partition_state *metadata_cache_partition(
 /* Names, sorted; owned by the caller. Partitions: ids, sorted; NULL if the topic is unknown. */
 GPtrArray *metadata_cache_topics(const struct metadata_cache *c);
 GArray *metadata_cache_partitions(const struct metadata_cache *c, const char *topic);
-size_t metadata_cache_count(const struct metadata_cache *c); /* partitions */
 /* One line of JSON, newly allocated; NULL if unknown. */
 char *metadata_cache_json(const struct metadata_cache *c, const char *topic, int32_t partition);

@@ -1,6 +1,7 @@
 /* The settings of a broker that matter here, from its server.properties (kafka.server.KafkaConfig). */
 #include "controller/broker/properties.h"
 #include "controller/broker/listeners.h"
+#include "controller/config/manager.h"
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -205,6 +206,8 @@ int broker_config_parse(const char *file, const char *text, size_t len, struct b
     } else {
         trim_values(p.c->values);
         get_settings(&p);
+        if (!p.why && config_static_validate(p.c->values, &why) != 0)
+            p.why = g_strdup_printf("%s: %s", file, why);
     }
     if (p.why) {
         broker_config_free(p.c);

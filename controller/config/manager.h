@@ -54,10 +54,8 @@ char *config_manager_quota(struct config_manager *m, const char *user, const cha
 /* leader or follower: the topics with a throttle (names), and one topic's partitions: "0,2", "*", or NULL. */
 GPtrArray *config_manager_throttled_topics(struct config_manager *m, bool leader);
 char *config_manager_throttled(struct config_manager *m, bool leader, const char *topic);
-/* One value in force of the broker, or of a topic on it ("" and defaults included); newly allocated, NULL: unknown key.
- */
+/* One value in force of the broker ("" and defaults included); newly allocated, NULL: unknown key. */
 char *config_manager_broker_value(struct config_manager *m, const char *key);
-char *config_manager_topic_value(struct config_manager *m, const char *topic, const char *key);
 
 /* ---- for the policy: is a whole value good to be written? Pure. ---- */
 /* 0, or EINVAL with a reason. `kind` and `entity` as above. Unknown topic keys are kept (0). */
@@ -67,5 +65,3 @@ int config_value_validate(const char *kind, const char *entity, const char *key,
 /* A properties file's values (char* -> char*) against type and valid range of every key Kafka knows: 0, or EINVAL with
  * the first reason; such a broker does not start. */
 int config_static_validate(GHashTable *values, char **ret_why);
-/* Does the value of this key have to stay hidden (PASSWORD type, SCRAM credentials)? */
-bool config_key_is_secret(const char *kind, const char *key);

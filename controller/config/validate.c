@@ -80,11 +80,3 @@ int config_static_validate(GHashTable *values, char **ret_why)
     }
     return 0;
 }
-
-bool config_key_is_secret(const char *kind, const char *key)
-{
-    const struct config_def *def = strcmp(kind, "brokers") == 0 ? config_def_broker(key)
-                                   : strcmp(kind, "users") == 0 ? config_def_find(&config_table_quota_user, key)
-                                                                : NULL;
-    return def && config_def_is_secret(def);
-}

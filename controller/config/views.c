@@ -279,9 +279,3 @@ char *config_manager_broker_value(struct config_manager *m, const char *key)
     char *value = dynamic_broker_value(m->broker, key);
     return value ? value : g_strdup("");
 }
-
-char *config_manager_topic_value(struct config_manager *m, const char *topic, const char *key)
-{
-    g_autoptr(GHashTable) overrides = overrides_of(m, topic);
-    return topic_config_value(m->broker, overrides, key);
-}

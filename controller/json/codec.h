@@ -85,7 +85,6 @@ bool config_entity_decode(const struct bytes *data, GHashTable **ret, char **ret
 struct bytes *config_entity_encode(GHashTable *config); /* keys sorted */
 /* /config/changes/config_change_<n>: `*ret_path` is "<type>/<rest>" (version 1: "<entity_type>/<entity_name>"). */
 bool config_change_decode(const struct bytes *data, char **ret_path, char **ret_why);
-struct bytes *config_change_encode(const char *entity_path);
 
 /* /admin/reassign_partitions: entries in order; one that is wrong by itself has `why` set and the rest usable. */
 struct reassignment_entry {

@@ -82,11 +82,3 @@ bool config_change_decode(const struct bytes *data, char **ret_path, char **ret_
     cJSON_Delete(root);
     return good;
 }
-
-struct bytes *config_change_encode(const char *entity_path)
-{
-    GString *out = g_string_new("{\"version\":2,\"entity_path\":");
-    json_append_string(out, entity_path);
-    g_string_append_c(out, '}');
-    return json_take(out);
-}

@@ -35,12 +35,6 @@ void edit_free(struct edit *e)
     g_free(e);
 }
 
-void edit_refuse(struct edit *e, int err, const char *why)
-{
-    journal_error(e->mount->errors, err, e->path ? e->path : e->new_path, "%s", why);
-    e->finish(e, err);
-}
-
 void edit_reply_err(struct edit *e, int err)
 {
     fuse_reply_err(e->req, err);

@@ -50,8 +50,6 @@ struct edit *edit_new(
         fuse_req_t req, enum request_type type, const char *path, void (*finish)(struct edit *e, int err));
 void edit_free(struct edit *e);
 void edit_submit(struct edit *e);
-/* Finishes with `err` and a line in `.state/errors`. */
-void edit_refuse(struct edit *e, int err, const char *why);
 
 /* The edit behind a commit, or NULL if it is not one of this mount's. Store thread. */
 const struct edit *edit_of_commit(const struct commit *c);

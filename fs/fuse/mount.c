@@ -67,11 +67,10 @@ static char *fuse_says;
 
 static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
 {
+    if (level > FUSE_LOG_WARNING)
+        return;
     g_autofree char *text = g_strchomp(g_strdup_vprintf(fmt, ap));
-    if (level <= FUSE_LOG_WARNING)
-        log_warning("%s", text);
-    else
-        log_debug("%s", text);
+    log_warning("%s", text);
 }
 
 static void keep_fuse(enum fuse_log_level level, const char *fmt, va_list ap)

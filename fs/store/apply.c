@@ -255,8 +255,3 @@ void apply_rollback(struct applier *a)
 {
     overlay_forget(a->overlay);
 }
-
-int64_t apply_zxid(const struct applier *a)
-{
-    return overlay_meta(a->overlay)->zxid;
-}

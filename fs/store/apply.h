@@ -35,7 +35,5 @@ int apply_commit(struct applier *a);
 /* Forgets it instead. */
 void apply_rollback(struct applier *a);
 
-/* zxid of the last transaction applied. */
-int64_t apply_zxid(const struct applier *a);
 /* Sets the result of a transaction, and of each operation, that failed as a whole. */
 void txn_fail(struct txn *txn, int rc);

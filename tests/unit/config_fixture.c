@@ -126,10 +126,8 @@ const char *fake_note(struct fake_tree *t, const char *text)
 
 const char *fake_notify(struct fake_tree *t, const char *entity)
 {
-    struct bytes *data = config_change_encode(entity);
-    const char *name = fake_note(t, data->data);
-    bytes_unref(data);
-    return name;
+    g_autofree char *text = g_strdup_printf("{\"version\":2,\"entity_path\":\"%s\"}", entity);
+    return fake_note(t, text);
 }
 
 static int get(void *ctx, const char *path, struct bytes **ret_data, struct zstat *ret_stat)

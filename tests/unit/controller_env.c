@@ -213,11 +213,11 @@ static void env_error(void *ctx, int err, const char *path, const char *fmt, ...
     g_string_append_c(w->error_log, '\n');
 }
 
-static void env_post(void *ctx, struct controller_event *event)
+static void post(struct scripted_broker *b, struct controller_event *event)
 {
     struct queued *q = g_new(struct queued, 1);
-    *q = (struct queued){event, ((struct scripted_broker *)ctx)->id};
-    g_queue_push_tail(&world_of(ctx)->events, q);
+    *q = (struct queued){event, b->id};
+    g_queue_push_tail(&world_of(b)->events, q);
 }
 
 /* ---- events ---- */
@@ -604,10 +604,9 @@ static void start_candidate(struct world *w, struct scripted_broker *b)
             .timer = env_timer,
             .event = env_event,
             .error = env_error,
-            .post = env_post,
     };
     b->candidate = controller_new(b->id, b->config, &env);
-    env_post(b, controller_event_new(EVENT_STARTUP));
+    post(b, controller_event_new(EVENT_STARTUP));
 }
 
 static bool is_assigned(struct world *w, const char *name, int32_t broker)
@@ -774,7 +773,7 @@ void world_fire_timer(struct world *w)
         struct scripted_broker *b = &w->broker[i];
         if (b->candidate && b->timer_ms >= 0) {
             b->timer_ms = -1;
-            env_post(b, controller_event_new(EVENT_TIMER));
+            post(b, controller_event_new(EVENT_TIMER));
         }
     }
     world_settle(w);

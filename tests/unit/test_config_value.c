@@ -70,9 +70,8 @@ static void test_broker_definitions(void **state)
     assert_null(config_def_broker("listener.name.x"));
     assert_null(config_def_broker("my.key"));
     assert_true(config_def_is_secret(config_def_broker("listener.name.x.ssl.key.password")));
-    assert_true(config_key_is_secret("users", "SCRAM-SHA-256"));
-    assert_false(config_key_is_secret("users", "producer_byte_rate"));
-    assert_false(config_key_is_secret("topics", "ssl.key.password"));
+    assert_true(config_def_is_secret(config_def_find(&config_table_quota_user, "SCRAM-SHA-256")));
+    assert_false(config_def_is_secret(config_def_find(&config_table_quota_user, "producer_byte_rate")));
 }
 
 struct value_case {

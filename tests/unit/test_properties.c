@@ -204,6 +204,9 @@ static void ids(void **state)
     expect_bad("log.dirs=/a\nbroker.id=-2", "broker.id");
     expect_bad("log.dirs=/a\nbroker.id=-1\nbroker.id.generation.enable=false", "broker.id");
     expect_bad("log.dirs=/a\nbroker.id=1001", "reserved.broker.max.id");
+    /* keys that mean nothing here are held to Kafka's types and ranges too */
+    expect_bad("log.dirs=/a\nnum.io.threads=many", "num.io.threads");
+    expect_bad("log.dirs=/a\nlog.retention.hours=1.5", "log.retention.hours");
     expect_bad("log.dirs=/a\nbroker.id=one", "'one' is no number");
     expect_bad("log.dirs=/a\nbroker.id=1.0", "no number");
     expect_bad("log.dirs=/a\nbroker.id=99999999999", "not from");
