@@ -86,7 +86,8 @@ static void test_fuse_options(void **state)
     assert_int_equal(o.fuse_options->len, 1);
     assert_string_equal(g_ptr_array_index(o.fuse_options, 0), "allow_other");
     /* what mount(8) hands down */
-    PARSE("c", "m", "-o", "rw,dev,suid,exec,noauto,user,_netdev,nofail,x-systemd.automount,X-mount.mkdir,defaults,relatime,");
+    PARSE("c", "m", "-o",
+            "rw,dev,suid,exec,noauto,user,_netdev,nofail,x-systemd.automount,X-mount.mkdir,defaults,relatime,");
     assert_int_equal(o.fuse_options->len, 0);
     assert_false(o.read_only);
 }
