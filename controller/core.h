@@ -53,6 +53,9 @@ struct txn *fenced_txn(const struct controller *c);
 void fenced_run(struct controller *c, GPtrArray *txns);
 /* fenced_run() of one, which it frees; its rc. */
 int fenced_run_one(struct controller *c, struct txn *txn);
+/* Removes the children of `parent` that are named in `names`, or all that there are (NULL). One that is gone already is
+ * no error; what else goes wrong is said in `.state/errors`. */
+void fenced_delete_children(struct controller *c, const char *parent, GPtrArray *names);
 GPtrArray *txn_array_new(void); /* frees its transactions */
 /* Should what comes next go into another transaction (ZooKeeper's packet limit)? */
 bool txn_is_full(const struct txn *txn);
@@ -247,5 +250,3 @@ void auto_preferred_election(struct controller *c);                             
 void unclean_election_enable(struct controller *c, GHashTable *names);            /* preferred_election.c */
 void controlled_shutdown(struct controller *c, struct broker_request *request);   /* controlled_shutdown.c */
 void allocate_producer_ids(struct controller *c, struct broker_request *request); /* producer_ids.c */
-/* Removes all children of a notification parent that are named in `names`, or all that there are (NULL). */
-void notifications_delete(struct controller *c, const char *parent, GPtrArray *names); /* isr_change.c */

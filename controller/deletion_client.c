@@ -116,20 +116,7 @@ void deletion_client_delete_topics(struct controller *c, GPtrArray *names, bool 
 
 void deletion_client_delete_markers(struct controller *c, GPtrArray *names)
 {
-    g_autoptr(GPtrArray) txns = txn_array_new();
-    for (guint i = 0; i < names->len; i++) {
-        g_autofree char *path = g_strconcat("/admin/delete_topics/", names->pdata[i], NULL);
-        struct txn *txn = fenced_txn(c);
-        txn_delete(txn, path, -1);
-        g_ptr_array_add(txns, txn);
-    }
-    fenced_run(c, txns);
-    for (guint i = 0; i < txns->len; i++) {
-        const struct txn *txn = txns->pdata[i];
-        if (txn->rc && txn->rc != ZNONODE && !c->moved) {
-            complain(c, zerr_errno(txn->rc), txn->ops[1].path, "could not be removed: %s", zerr_name(txn->rc));
-        }
-    }
+    fenced_delete_children(c, "/admin/delete_topics", names);
 }
 
 void deletion_client_restore_marker(struct controller *c, const char *name)

@@ -116,8 +116,8 @@ void controller_failover(struct controller *c)
 {
     context_init(&c->ctx);
     set_up_feature(c);
-    notifications_delete(c, "/log_dir_event_notification", NULL);
-    notifications_delete(c, "/isr_change_notification", NULL);
+    fenced_delete_children(c, "/log_dir_event_notification", NULL);
+    fenced_delete_children(c, "/isr_change_notification", NULL);
     load_brokers(c);
     deletion_load(c);
     load_topics(c);

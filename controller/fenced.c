@@ -66,6 +66,25 @@ int fenced_run_one(struct controller *c, struct txn *txn)
     return txn->rc;
 }
 
+void fenced_delete_children(struct controller *c, const char *parent, GPtrArray *names)
+{
+    g_autoptr(GPtrArray) all = names ? g_ptr_array_ref(names) : c->env.children(c->env.ctx, parent);
+    g_autoptr(GPtrArray) txns = txn_array_new();
+    for (guint i = 0; all && i < all->len; i++) {
+        g_autofree char *path = g_strconcat(parent, "/", all->pdata[i], NULL);
+        struct txn *txn = fenced_txn(c);
+        txn_delete(txn, path, -1);
+        g_ptr_array_add(txns, txn);
+    }
+    fenced_run(c, txns);
+    for (guint i = 0; i < txns->len; i++) {
+        const struct txn *txn = txns->pdata[i];
+        if (txn->rc && txn->rc != ZNONODE && !c->moved) {
+            complain(c, zerr_errno(txn->rc), txn->ops[1].path, "could not be removed: %s", zerr_name(txn->rc));
+        }
+    }
+}
+
 /* ---- paths and partition states ---- */
 
 char *topic_path(const char *topic)

@@ -4,25 +4,6 @@
 
 #define ISR_NOTIFICATIONS "/isr_change_notification"
 
-void notifications_delete(struct controller *c, const char *parent, GPtrArray *names)
-{
-    g_autoptr(GPtrArray) all = names ? g_ptr_array_ref(names) : c->env.children(c->env.ctx, parent);
-    g_autoptr(GPtrArray) txns = txn_array_new();
-    for (guint i = 0; all && i < all->len; i++) {
-        g_autofree char *path = g_strconcat(parent, "/", all->pdata[i], NULL);
-        struct txn *txn = fenced_txn(c);
-        txn_delete(txn, path, -1);
-        g_ptr_array_add(txns, txn);
-    }
-    fenced_run(c, txns);
-    for (guint i = 0; i < txns->len; i++) {
-        const struct txn *txn = txns->pdata[i];
-        if (txn->rc && txn->rc != ZNONODE && !c->moved) {
-            complain(c, zerr_errno(txn->rc), txn->ops[1].path, "could not be removed: %s", zerr_name(txn->rc));
-        }
-    }
-}
-
 /* The partitions that a notification names, without those that are there already. */
 static void add_named(struct controller *c, const char *path, GPtrArray *partitions)
 {
@@ -91,7 +72,7 @@ void isr_change_notification(struct controller *c)
     }
     batch_send(c);
     reassignment_check(c, partitions);
-    notifications_delete(c, ISR_NOTIFICATIONS, names);
+    fenced_delete_children(c, ISR_NOTIFICATIONS, names);
 }
 
 /* ---- the state's node itself was written by another hand ---- */

@@ -34,7 +34,7 @@ void log_dir_event_notification(struct controller *c)
         add_replicas_of(c, path, seen, replicas);
     }
     replicas_change_state(c, replicas, REPLICA_ONLINE);
-    notifications_delete(c, LOG_DIR_NOTIFICATIONS, names);
+    fenced_delete_children(c, LOG_DIR_NOTIFICATIONS, names);
 }
 
 /* A dir that works again: its replicas are asked for, and deletions that waited for them go on. */

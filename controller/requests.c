@@ -157,15 +157,20 @@ static void stop_replica_state_clear(gpointer item)
     topic_ref_unref(((struct stop_replica_state *)item)->topic);
 }
 
+void broker_endpoints_free(struct broker_endpoint *endpoints, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        g_free(endpoints[i].listener);
+        g_free(endpoints[i].host);
+        g_free(endpoints[i].security_protocol);
+    }
+    g_free(endpoints);
+}
+
 static void live_broker_clear(gpointer item)
 {
     struct live_broker *b = item;
-    for (size_t i = 0; i < b->n_endpoints; i++) {
-        g_free(b->endpoints[i].listener);
-        g_free(b->endpoints[i].host);
-        g_free(b->endpoints[i].security_protocol);
-    }
-    g_free(b->endpoints);
+    broker_endpoints_free(b->endpoints, b->n_endpoints);
     g_free(b->rack);
 }
 

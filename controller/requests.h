@@ -94,6 +94,8 @@ struct broker_endpoint {
     char *listener, *host, *security_protocol;
     int32_t port;
 };
+/* The array and what it owns; accepts NULL. */
+void broker_endpoints_free(struct broker_endpoint *endpoints, size_t n);
 struct live_broker {
     int32_t id;
     char *rack; /* NULL: none */

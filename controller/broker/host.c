@@ -175,7 +175,7 @@ static void inc_free(struct incarnation *inc)
     g_free(inc->dirs);
     g_free(inc->paths);
     g_hash_table_unref(inc->holds);
-    listeners_free(inc->endpoints, inc->n_endpoints);
+    broker_endpoints_free(inc->endpoints, inc->n_endpoints);
     g_free(inc->refused_why);
     g_free(inc);
 }

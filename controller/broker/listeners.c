@@ -99,16 +99,6 @@ struct broker_endpoint *listeners_copy(const struct broker_endpoint *endpoints, 
     return copy;
 }
 
-void listeners_free(struct broker_endpoint *endpoints, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        g_free(endpoints[i].listener);
-        g_free(endpoints[i].host);
-        g_free(endpoints[i].security_protocol);
-    }
-    g_free(endpoints);
-}
-
 static int parse_one(
         const char *item, GHashTable *map, const char *default_host, struct broker_endpoint *ret, char **ret_why)
 {
@@ -176,7 +166,7 @@ int listeners_parse(const char *list, const char *protocol_map, const char *defa
     size_t n = all->len;
     struct broker_endpoint *endpoints = (struct broker_endpoint *)(void *)g_array_free(all, FALSE);
     if (r < 0) {
-        listeners_free(endpoints, n);
+        broker_endpoints_free(endpoints, n);
         return r;
     }
     *ret = endpoints;
@@ -201,7 +191,7 @@ int listeners_advertised(const char *advertised, const char *listeners, const ch
         if (strcmp(endpoints[i].host, "0.0.0.0") != 0)
             continue;
         if (own) {
-            listeners_free(endpoints, n);
+            broker_endpoints_free(endpoints, n);
             return refuse(ret_why, g_strdup("0.0.0.0 cannot be advertised"));
         }
         g_free(endpoints[i].host);

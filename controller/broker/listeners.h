@@ -11,4 +11,3 @@ int listeners_parse(const char *list, const char *protocol_map, const char *defa
 int listeners_advertised(const char *advertised, const char *listeners, const char *protocol_map,
         struct broker_endpoint **ret, size_t *ret_n, char **ret_why);
 struct broker_endpoint *listeners_copy(const struct broker_endpoint *endpoints, size_t n);
-void listeners_free(struct broker_endpoint *endpoints, size_t n);

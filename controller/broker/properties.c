@@ -248,7 +248,7 @@ struct broker_config *broker_config_free(struct broker_config *c)
         return NULL;
     g_free(c->file);
     g_ptr_array_unref(c->log_dirs);
-    listeners_free(c->endpoints, c->n_endpoints);
+    broker_endpoints_free(c->endpoints, c->n_endpoints);
     g_free(c->rack);
     g_hash_table_unref(c->values);
     g_free(c);

@@ -184,10 +184,10 @@ void registration_update_listeners(struct incarnation *inc, gen_t gen)
         return;
     }
     if (same_endpoints(endpoints, n, inc->endpoints, inc->n_endpoints)) {
-        listeners_free(endpoints, n);
+        broker_endpoints_free(endpoints, n);
         return;
     }
-    listeners_free(inc->endpoints, inc->n_endpoints);
+    broker_endpoints_free(inc->endpoints, inc->n_endpoints);
     inc->endpoints = endpoints;
     inc->n_endpoints = n;
     struct txn *txn = txn_new(TXN_INTERNAL);

@@ -37,8 +37,8 @@ void listener_set_free(struct listener_set *s)
 {
     if (!s)
         return;
-    listeners_free(s->listeners.endpoints, s->listeners.n);
-    listeners_free(s->advertised.endpoints, s->advertised.n);
+    broker_endpoints_free(s->listeners.endpoints, s->listeners.n);
+    broker_endpoints_free(s->advertised.endpoints, s->advertised.n);
     g_free(s->inter_broker);
     g_free(s);
 }

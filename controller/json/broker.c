@@ -7,12 +7,7 @@ struct broker_registration *broker_registration_free(struct broker_registration 
 {
     if (b == NULL)
         return NULL;
-    for (size_t i = 0; i < b->n_endpoints; i++) {
-        g_free(b->endpoints[i].listener);
-        g_free(b->endpoints[i].host);
-        g_free(b->endpoints[i].security_protocol);
-    }
-    g_free(b->endpoints);
+    broker_endpoints_free(b->endpoints, b->n_endpoints);
     g_free(b->rack);
     g_free(b);
     return NULL;

@@ -52,17 +52,26 @@ static void truncate_at_open(fuse_req_t req, struct handle *h, bool create)
     edit_submit(e);
 }
 
+/* A new handle; NULL: there are too many, which has been answered. `create`: with the lookup that a create counts. */
+static struct handle *open_handle(fuse_req_t req, struct inode *i, int flags, bool create)
+{
+    struct mount *m = mount_of(req);
+    struct handle *h = handle_new(m->handles, i, flags);
+    if (h)
+        return h;
+    if (create)
+        inode_forget(m->inodes, i->ino, 1);
+    fuse_reply_err(req, ENFILE);
+    return NULL;
+}
+
 /* Opens the file of a znode, or a staged one. */
 static void open_node(fuse_req_t req, struct inode *i, int flags, bool create)
 {
     struct mount *m = mount_of(req);
-    struct handle *h = handle_new(m->handles, i, flags);
-    if (!h) {
-        if (create)
-            inode_forget(m->inodes, i->ino, 1);
-        fuse_reply_err(req, ENFILE);
+    struct handle *h = open_handle(req, i, flags, create);
+    if (!h)
         return;
-    }
     bool truncate = wants_truncation(flags);
     if (truncate && !m->raw && i->format == FORMAT_OPAQUE) {
         truncate_at_open(req, h, create);
@@ -79,14 +88,9 @@ static void open_node(fuse_req_t req, struct inode *i, int flags, bool create)
 
 static void open_temp(fuse_req_t req, struct inode *i, int flags, bool create)
 {
-    struct mount *m = mount_of(req);
-    struct handle *h = handle_new(m->handles, i, flags);
-    if (!h) {
-        if (create)
-            inode_forget(m->inodes, i->ino, 1);
-        fuse_reply_err(req, ENFILE);
+    struct handle *h = open_handle(req, i, flags, create);
+    if (!h)
         return;
-    }
     if (wants_truncation(flags))
         staging_truncate(i->temp->content, 0);
     answer_open(req, i, h, create);
@@ -147,13 +151,9 @@ static void create_temp(fuse_req_t req, fuse_ino_t parent, const char *name, mod
 
 static void reply_new(fuse_req_t req, struct inode *i, int flags, double timeout)
 {
-    struct mount *m = mount_of(req);
-    struct handle *h = handle_new(m->handles, i, flags);
-    if (!h) {
-        inode_forget(m->inodes, i->ino, 1);
-        fuse_reply_err(req, ENFILE);
+    struct handle *h = open_handle(req, i, flags, true);
+    if (!h)
         return;
-    }
     h->created = true;
     h->fresh = true;
     atomic_store(&i->creator, fuse_req_ctx(req)->pid);
