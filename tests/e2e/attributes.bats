@@ -51,6 +51,7 @@ zk() { getfattr --only-values -n "user.zk.$1" "$2"; }
     put "$M/app/f" x
     topic t '{"0":[1]}'
     put_line "$M/config/topics/t" '{"version":1,"config":{}}'
+    settle
     for f in "$M/app/f" "$M/config/topics/t" "$M/controller" "$M/brokers/topics/t" "$M/brokers/topics/t/.data"; do
         v=$(zk mzxid "$f")
         unchanged touch "$f"

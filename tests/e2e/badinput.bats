@@ -85,3 +85,24 @@ f = open(sys.argv[1], "a"); fcntl.lockf(f, fcntl.LOCK_EX); print("held", flush=T
     [[ $(broker_state 2) == "failed: "* ]]
     [[ $(broker_state 3) == "failed: "* ]]
 }
+
+@test "corrupt checkpoints, files and leftovers of Kafka's own in a log dir stop no broker" {
+    start_kafkafs
+    topic t '{"0":[2,1]}'
+    settle
+    stop_broker 2
+    for f in recovery-point-offset log-start-offset replication-offset cleaner-offset; do
+        printf 'rubbish\n\n-1' >"$D/2/$f-checkpoint"
+    done
+    head -c 100 /dev/urandom >"$D/2/t-0/leader-epoch-checkpoint"
+    : >"$D/2/README"
+    mkdir "$D/2/"{v-1.0123456789abcdef0123456789abcdef-future,u-0.0123456789abcdef0123456789abcdef-stray}
+    start_broker 2
+    is "$(broker_state 2)" running
+    is "$(in_sync t 0)" 1,2
+    delete_topic t
+    settle
+    gone t
+    [ -d "$D/2/u-0.0123456789abcdef0123456789abcdef-stray" ]
+    [ -e "$D/2/README" ]
+}

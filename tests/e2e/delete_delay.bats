@@ -22,7 +22,7 @@ setup() { :; }
 }
 
 @test "log.segment.delete.delay.ms: renamed first, the tree does not wait, the files go later" {
-    new_cluster log.segment.delete.delay.ms=1500
+    new_cluster log.segment.delete.delay.ms=3000
     start_kafkafs
     topic t '{"0":[1,2]}'
     settle
@@ -42,7 +42,7 @@ setup() { :; }
 }
 
 @test "a name of 249 characters is cut so that its -delete name fits" {
-    new_cluster log.segment.delete.delay.ms=1500
+    new_cluster log.segment.delete.delay.ms=3000
     start_kafkafs
     name=$(printf 'x%.0s' {1..249})
     topic "$name" '{"0":[1,2]}'

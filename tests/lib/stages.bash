@@ -17,6 +17,7 @@ stage_style() {
     check clang-format formatted
     check file-length short_files
     check shell-syntax shell_syntax
+    check kafka-issues issues_are_tested
 }
 formatted() {
     git_files '*.c' '*.h' | xargs -0 clang-format --dry-run -Werror
@@ -32,6 +33,24 @@ shell_syntax() {
     for file in tests/run tests/*/run tests/lib/* mnt-example/run mnt-example/*.sh .ci/run; do
         ! grep -qs '^#!.*bash\|\.bash$' <(head -n 1 "$file"; echo "$file") || bash -n "$file" || return 1
     done
+}
+# every test that tests/kafka-issues.md names exists
+issues_are_tested() {
+    local row part word file missing=0
+    while IFS='|' read -r _ _ _ row; do
+        while read -r part; do
+            file=
+            for word in ${part//[,|]/ }; do
+                case $word in
+                test_*.c) file=tests/unit/$word ;;
+                tests/*.bats) file=$word ;;
+                test_*) [ -z "$file" ] && file=tests/unit/$word.c || grep -q "void $word(void \*\*" "$file" ;;
+                *_*) [ -z "$file" ] || grep -q "void \(test_\)\?$word(void \*\*" "$file" ;;
+                esac && { [ -z "$file" ] || [ -f "$file" ]; } || { echo "$file: no $word"; missing=1; }
+            done
+        done < <(tr ';:' '\n\n' <<<"$row")
+    done < <(grep '^| ' tests/kafka-issues.md)
+    [ $missing = 0 ]
 }
 # git_files PATTERN...: the files of the project, also those not yet committed; in a tree without git, all files.
 git_files() {
@@ -99,7 +118,7 @@ e2e() {
         name=$LOGS/e2e-$label-$(basename "$file" .bats)
         [ "$running" -lt "$JOBS" ] || { wait -n; running=$((running - 1)); }
         {
-            KAFKAFS=$kafkafs BATS_TEST_TIMEOUT=$seconds timeout -k 10 $((seconds * 20)) bats --tap "$file" \
+            KAFKAFS=$kafkafs BATS_TEST_TIMEOUT=$seconds timeout -k 10 $((seconds * 20)) bats --tap --timing "$file" \
                 >"$name.tap" 2>&1 </dev/null
             echo $? >"$name.status"
         } &

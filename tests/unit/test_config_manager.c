@@ -1,12 +1,7 @@
 /*
  * One broker's dynamic configuration (with test_config_topics.c, test_config_brokers.c): what a real Kafka's
- * DescribeConfigs showed in scenarios of the same kind, and the faults of Kafka's history that must not come back:
- *   KAFKA-2246 (path /config/<type>/<name>), 6672 (no /config/changes), 4158 (absence removes a quota), 5094 (secrets
- *   in logs), 8813 (a change while the log is made), 9254 (a broker default wipes overrides), 10803 (one bad value),
- *   9625 and 10268 (pure deletions), 7976 (old unclean setting), 10460 (`*,x`: test_config_value.c), 17584 (synonyms
- *   reset by another change); isolation of bad notifications: test_config_notification.c.
- * Not here: 12840 (there is no log cleaner: nothing is compacted), 5767, 8526, 1647, 1758 (log dirs: tests of
- * controller/broker).
+ * DescribeConfigs showed in scenarios of the same kind, and the faults of Kafka's history that must not come back
+ * (tests/kafka-issues.md).
  */
 #include "tests/unit/config_manager_fixture.h"
 #include <errno.h>
