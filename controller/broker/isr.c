@@ -208,12 +208,18 @@ void isr_became_leader(struct broker *b, struct replica *r, gen_t gen)
     GArray *list = g_hash_table_lookup(b->isr.early, key);
     if (!list)
         return;
-    for (guint i = 0; i < list->len; i++) {
+    for (guint i = 0; i < list->len;) {
         const struct early_fetch *e = &g_array_index(list, struct early_fetch, i);
+        if (e->leader_epoch > r->leader_epoch) { /* one more LeaderAndIsr is on the way */
+            i++;
+            continue;
+        }
         if (e->leader_epoch == r->leader_epoch)
             add_follower(b, r, &e->follower, gen);
+        g_array_remove_index(list, i);
     }
-    g_hash_table_remove(b->isr.early, key);
+    if (list->len == 0)
+        g_hash_table_remove(b->isr.early, key);
 }
 
 void isr_forget_early(struct broker *b, const struct partition_state *s)

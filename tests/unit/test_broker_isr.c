@@ -104,6 +104,17 @@ static void a_fetch_may_come_early(void **state)
             leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 4, .isr = "1", .partition_epoch = 20}),
             KERR_NONE);
     assert_true(g_queue_is_empty(&f->asked));
+    /* earlier than two of them: a new controller sends what it finds, and then what it changes */
+    fetch(f, 2, 55, 6);
+    assert_int_equal(
+            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 5, .isr = "1", .partition_epoch = 21}),
+            KERR_NONE);
+    assert_true(g_queue_is_empty(&f->asked));
+    assert_int_equal(
+            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 6, .isr = "1", .partition_epoch = 22}),
+            KERR_NONE);
+    grant(f, take_asked(f));
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
     destroy(f);
 }
 
