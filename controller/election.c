@@ -83,6 +83,37 @@ static struct epoch_node read_epoch(struct controller *c)
     return node;
 }
 
+/* ---- /controller ---- */
+
+static bool still_mine(struct controller *c, struct zstat *ret_stat)
+{
+    return c->controller_czxid && c->env.get(c->env.ctx, "/controller", NULL, ret_stat) == ZOK &&
+           ret_stat->czxid == c->controller_czxid;
+}
+
+/* The one write without the fence: /controller, if it is the node that this candidate made. Whoever is elected then
+ * begins anew from the epoch as it is now, so a controller that is named is never inert. What cannot be done now is
+ * done before the next attempt to be elected. */
+static void give_back(struct controller *c)
+{
+    struct zstat stat;
+    if (!still_mine(c, &stat)) {
+        c->controller_czxid = 0;
+        return;
+    }
+    struct txn *txn = txn_new(TXN_INTERNAL);
+    txn_delete(txn, "/controller", stat.version);
+    c->env.run(c->env.ctx, &txn, 1);
+    if (txn->rc == ZSTORENOSPACE || txn->rc == ZCONNECTIONLOSS) {
+        complain(c, zerr_errno(txn->rc), "/controller", "broker %d cannot give it back: %s", c->broker_id,
+                zerr_name(txn->rc));
+        c->retry = true;
+    } else {
+        c->controller_czxid = 0;
+    }
+    txn_free(txn);
+}
+
 /* ---- elect ---- */
 
 /* /controller as it is: absent; or somebody's; or mine by a transaction whose answer was lost. */
@@ -133,6 +164,9 @@ void election_elect(struct controller *c)
 {
     struct epoch_node node;
     int rc = ZOK;
+    if (!c->active) {
+        give_back(c);
+    }
     for (int i = 0; i < ELECT_ATTEMPTS; i++) {
         struct zstat stat;
         bool taken;
@@ -185,12 +219,6 @@ void election_resign(struct controller *c)
     c->epoch_zk_version = 0;
 }
 
-static bool still_mine(struct controller *c, struct zstat *ret_stat)
-{
-    return c->controller_czxid && c->env.get(c->env.ctx, "/controller", NULL, ret_stat) == ZOK &&
-           ret_stat->czxid == c->controller_czxid;
-}
-
 void election_check(struct controller *c)
 {
     struct zstat stat;
@@ -199,25 +227,10 @@ void election_check(struct controller *c)
     }
 }
 
-/* The one write without the fence: /controller, if it is the node that this candidate made. Whoever is elected then
- * begins anew from the epoch as it is now, so a controller that is named is never inert. */
-static void give_back(struct controller *c)
-{
-    struct zstat stat;
-    if (!still_mine(c, &stat)) {
-        return;
-    }
-    struct txn *txn = txn_new(TXN_INTERNAL);
-    txn_delete(txn, "/controller", stat.version);
-    c->env.run(c->env.ctx, &txn, 1);
-    txn_free(txn);
-}
-
 void election_give_up(struct controller *c)
 {
     election_resign(c);
     give_back(c);
-    c->controller_czxid = 0;
 }
 
 void election_step_down(struct controller *c)

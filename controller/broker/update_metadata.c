@@ -7,10 +7,10 @@
 static void look_at_moved(struct broker *b, const struct partition_state *s)
 {
     struct replica *r = replica_manager_find(&b->rm, s->topic->name, s->partition);
+    bool of_now = r && (s->leader == LEADER_DURING_DELETE || s->leader_epoch >= r->leader_epoch);
 
-    if (!r || (r->role != REPLICA_LEADER && r->role != REPLICA_FOLLOWER) || s->leader == LEADER_DURING_DELETE ||
-            s->leader_epoch < r->leader_epoch || strcmp(r->topic->id, s->topic->id) != 0 ||
-            broker_ids_contain(s->replicas, b->id))
+    if (!of_now || (r->role != REPLICA_LEADER && r->role != REPLICA_FOLLOWER) ||
+            strcmp(r->topic->id, s->topic->id) != 0 || broker_ids_contain(s->replicas, b->id))
         return;
     b->env->event(b->env->ctx, "broker %d is no replica of %s-%d any more", b->id, r->topic->name, r->partition);
     broker_clear_role(b, r, REPLICA_NONE);

@@ -263,6 +263,14 @@ static void no_replica_any_more(void **state)
     update(f, (struct want){.leader = 2, .leader_epoch = 5, .isr = "2", .replicas = "2"});
     assert_int_equal(view(f, "t", 0).role, REPLICA_NONE);
     assert_true(broker_idle(f->b)); /* it does not fetch for ever */
+    /* the topic is to be deleted: said without an epoch */
+    assert_int_equal(
+            leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 6, .isr = "2", .partition_epoch = 14}),
+            KERR_NONE);
+    update(f, (struct want){.leader = LEADER_DURING_DELETE, .isr = "2"});
+    assert_int_equal(view(f, "t", 0).role, REPLICA_FOLLOWER);
+    update(f, (struct want){.leader = LEADER_DURING_DELETE, .isr = "2", .replicas = "2"});
+    assert_int_equal(view(f, "t", 0).role, REPLICA_NONE);
     destroy(f);
 }
 

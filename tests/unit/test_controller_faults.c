@@ -206,6 +206,26 @@ static void conflict_at_each_call(void **state)
     each_call(FAULT_FAIL, ZBADVERSION);
 }
 
+/* A controller that steps down and cannot remove /controller, for want of space or because the answer is lost, does so
+ * as soon as anything happens; nobody else could be elected. */
+static void not_given_back(void **state)
+{
+    static const int errors[] = {ZSTORENOSPACE, ZCONNECTIONLOSS};
+    for (size_t i = 0; i < G_N_ELEMENTS(errors); i++) {
+        struct world *w = world_of_three(NULL);
+        two_topics(w);
+        world_arm(w, FAULT_FAIL, 1, errors[i]);
+        world_set(w, "/controller_epoch", "20");
+        world_settle(w);
+        world_kill(w, 3);
+        world_settle(w);
+        assert_non_null(world_active(w));
+        expect_data(w, "/controller_epoch", "^21$");
+        expect_data(w, "/brokers/topics/a/partitions/1/state", "\"isr\":\\[2\\]");
+        world_free(w);
+    }
+}
+
 /* ---- another client ---- */
 
 static int times;
@@ -421,6 +441,7 @@ int main(void)
             cmocka_unit_test(no_space_at_each_call),
             cmocka_unit_test(lost_answer_at_each_call),
             cmocka_unit_test(conflict_at_each_call),
+            cmocka_unit_test(not_given_back),
             cmocka_unit_test(states_written_at_the_same_time),
             cmocka_unit_test(the_target_leaves_the_in_sync_set),
             cmocka_unit_test(in_sync_before_it_is_new),
