@@ -214,9 +214,12 @@ static void not_given_back(void **state)
     for (size_t i = 0; i < G_N_ELEMENTS(errors); i++) {
         struct world *w = world_of_three(NULL);
         two_topics(w);
-        world_arm(w, FAULT_FAIL, 1, errors[i]);
         world_set(w, "/controller_epoch", "20");
         world_settle(w);
+        world_topic(w, "c", "{\"0\":[1]}");
+        world_arm(w, FAULT_FAIL, 2, errors[i]); /* the first is the topic's, and fenced off */
+        world_settle(w);
+        expect_said(w->error_log, "cannot give it back");
         world_kill(w, 3);
         world_settle(w);
         assert_non_null(world_active(w));
