@@ -149,13 +149,14 @@ static void create_temp(fuse_req_t req, fuse_ino_t parent, const char *name, mod
     inode_unref(i);
 }
 
-static void reply_new(fuse_req_t req, struct inode *i, int flags, double timeout)
+static void reply_new(fuse_req_t req, struct inode *i, int flags, double timeout, bool made)
 {
     struct handle *h = open_handle(req, i, flags, true);
     if (!h)
         return;
     h->created = true;
     h->fresh = true;
+    h->taken = made; /* its empty value is there */
     atomic_store(&i->creator, fuse_req_ctx(req)->pid);
     reply_created(req, i, timeout, h);
     handle_unref(h);
@@ -181,7 +182,7 @@ static void create_staged(fuse_req_t req, const struct place *p, int flags)
     s->action = is_action(m, p);
     s->exclusive = flags & O_EXCL;
     struct inode *i = inode_new_staged(m->inodes, s);
-    reply_new(req, i, flags, 0);
+    reply_new(req, i, flags, 0, false);
     inode_unref(i);
 }
 
@@ -208,7 +209,7 @@ static void created(struct edit *e, int err)
     if (err == 0) {
         bool data = e->type == REQ_SET;
         struct inode *i = data ? enter_data(m, e->result_path) : enter_made(m, e->result_path, e->path, false);
-        reply_new(e->req, i, GPOINTER_TO_INT(e->arg), strcmp(e->result_path, e->path) == 0 ? LONG_TIMEOUT : 0);
+        reply_new(e->req, i, GPOINTER_TO_INT(e->arg), strcmp(e->result_path, e->path) == 0 ? LONG_TIMEOUT : 0, true);
         inode_unref(i);
     } else {
         fuse_reply_err(e->req, err);

@@ -43,6 +43,19 @@ version() { getfattr --only-values -n user.zk.version "$1"; }
     gone t
 }
 
+@test "a broker is started by touch, and its registration stays as it made it" {
+    rm "$M/brokers/ids/2"
+    settle
+    touch "$M/brokers/ids/2"
+    settle
+    is "$(version "$M/brokers/ids/2")" 1
+    is "$(jq .version "$M/brokers/ids/2")" 5
+    rm "$M/brokers/ids/2"
+    python3 -c 'import os, sys; os.close(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT))' "$M/brokers/ids/2"
+    settle
+    is "$(version "$M/brokers/ids/2")" 1
+}
+
 @test "every node can be written and removed" {
     put "$M/cluster/id" '{"version":"1","id":"AAAAAAAAAAAAAAAAAAAAAA"}'
     rm "$M/cluster/id"

@@ -160,7 +160,9 @@ static void test_command(void **state)
     uint64_t fh;
     assert_int_equal(k_create(k, 1, "t.cmd", O_WRONLY, 0644, &e, &fh), 0); /* touch */
     assert_int_equal(k->commands, 1);
+    assert_int_equal(k_flush(k, e.nodeid, fh), 0);
     k_release(k, e.nodeid, fh);
+    assert_int_equal(k->commands, 1); /* it is no empty value beside */
     k->commands = 0;
     assert_int_equal(k_create(k, 1, "x.cmd", O_WRONLY | O_EXCL, 0644, &e, &fh), 0);
     assert_int_equal(k->commands, 0); /* data may come */
