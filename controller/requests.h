@@ -108,7 +108,7 @@ enum control_api { API_LEADER_AND_ISR = 4, API_STOP_REPLICA = 5, API_UPDATE_META
 struct control_request {
     atomic_uint refs;
     enum control_api api;
-    int16_t version;        /* by inter.broker.protocol.version, kafka-controller facts 2.8 */
+    int16_t version;        /* by inter.broker.protocol.version (ControllerChannelManager) */
     int64_t correlation_id; /* of the header: counts a controller's requests */
     int32_t controller_id, controller_epoch;
     bool full; /* UpdateMetadata: what it does not name is not there (Type FULL of version 8) */

@@ -1,4 +1,4 @@
-/* The controller's part of `.state` (interface.md, section 5): controller/{broker,epoch,queue}, topics/..., metrics.
+/* The controller's part of `.state`: controller/{broker,epoch,queue}, topics/..., metrics.
  * Answered from memory, between two events. */
 #include "controller/core.h"
 #include "fs/policy.h"

@@ -1,3 +1,4 @@
+/* What a request means where the policy has no rule of its own: plain ZooKeeper. */
 #include "fs/policy.h"
 
 #include <errno.h>

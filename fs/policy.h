@@ -89,7 +89,9 @@ struct policy {
     bool (*always_directory)(void *ctx, const char *path);
     enum node_format (*format)(void *ctx, const char *path); /* of the node's data, file or `.data` */
     /* Is it an action of its own to create the node empty, although its format needs a value (touch brokers/ids/B)?
-     * Then REQ_CREATE comes at once with an empty value; otherwise with the first whole one. */
+     * Then REQ_CREATE comes with an empty value: at the open (touch), or, if it was opened as if a value would follow
+     * (`>`, cp), at the close. A value that does come is offered as REQ_CREATE too, to be refused. Otherwise REQ_CREATE
+     * comes with the first whole value. */
     bool (*created_empty)(void *ctx, const char *path);
     /* Is the node, which has no format, a request that goes when it is done? Then what is still written to one that has
      * gone is no error. NULL: no node is. */

@@ -178,7 +178,7 @@ static void finish_work(struct broker *b)
     work_free(b, w);
 }
 
-/* ---- fencing (facts: KafkaApis, ReplicaManager) ---- */
+/* ---- fencing (KafkaApis, ReplicaManager) ---- */
 
 /* KERR_NONE, or why the whole request is refused. Accepting it makes its controller the one that is known. */
 static enum kafka_error accept_request(struct broker *b, const struct pending_request *p)

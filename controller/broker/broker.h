@@ -13,10 +13,13 @@
  * broker asks of the environment carries it on, and the environment holds it until it has answered. What the broker
  * keeps for later without anything outstanding it holds itself, through `hold` and `release`.
  *
- *   broker.c           fencing, order of requests, the replicas' roles: LeaderAndIsr, StopReplica, UpdateMetadata
+ *   broker.c           fencing and order of requests; leader_and_isr.c, stop_replica.c, update_metadata.c: each of them
+ *   loading.c          what the log dirs hold at the start, and what becomes of it
  *   replica_manager.c  partition -> role, log dir, leader epoch; choice of log dir; failed log dirs
  *   metadata_cache.c   what UpdateMetadata said
- *   isr.c              fetches of followers, ISR expansion by AlterPartition or by the leader's own write
+ *   isr.c              in-sync sets grow by AlterPartition, or by the leader's own write (isr_write.c); fetch.c: the
+ *                      fetches of followers
+ *   controlled_shutdown.c
  */
 #include "controller/broker/metadata_cache.h"
 #include "controller/broker/properties.h"

@@ -1,6 +1,15 @@
 #pragma once
-/* What the files of the engine share: engine.c, host.c, environment.c, jobs.c, startup.c, broker_files.c, state.c. All
- * of it belongs to the engine thread, unless a comment says otherwise. */
+/*
+ * What the files of the engine share. All of it belongs to the engine thread, unless a comment says otherwise.
+ *
+ *   engine.c        the thread, its messages, its start and end
+ *   commands.c      what other threads ask of it
+ *   host.c          a broker of this daemon, and its lives (incarnations)
+ *   startup.c       brokers that start together; registration.c: what they write to the tree
+ *   environment.c   what a broker core sees of the world; jobs.c: what its disks have to do
+ *   broker_files.c  the properties file of one broker; cluster_files.c: all of a directory
+ *   state.c         `.state/brokers`
+ */
 #include <pthread.h>
 #include "controller/broker/broker.h"
 #include "controller/broker/disk_worker.h"

@@ -21,7 +21,7 @@ struct broker_config {
     int64_t leader_imbalance_check_interval_seconds;
     int32_t controlled_shutdown_max_retries;
     int64_t controlled_shutdown_retry_backoff_ms;
-    int64_t file_delete_delay_ms; /* log.segment.delete.delay.ms; 0 here by default (interface.md, section 1) */
+    int64_t file_delete_delay_ms; /* log.segment.delete.delay.ms; 0 here by default (Kafka: 60000) */
     int32_t reserved_broker_max_id;
     bool broker_id_generation_enable;
     int ibp_major, ibp_minor; /* inter.broker.protocol.version, 3.9 if unset */

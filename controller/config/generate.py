@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the static tables of definition.h from the configuration facts of one Kafka version.
+"""Writes the static tables of definition.h from the definitions of one Kafka version.
 
   generate.py KAFKA-VERSION.json OUT.c
 
@@ -108,7 +108,7 @@ def main():
                 raise SystemExit(f'{key}: no broker key {name}')
     versions = ', '.join(text(v) for v in data['metadata_versions']) + ', NULL'
     with open(sys.argv[2], 'w', encoding='utf-8') as f:
-        f.write(f'/* Written by generate.py from the facts of Kafka {data["kafka"]}; not to be edited. */\n')
+        f.write(f'/* Written by generate.py from the definitions of Kafka {data["kafka"]}; not to be edited. */\n')
         f.write('#include "controller/config/definition.h"\n\n' + '\n'.join(writer.shared) + '\n\n')
         f.write(f'const char *const config_metadata_versions[] = {{{versions}}};\n\n' + '\n'.join(tables))
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * What a request on a path of Kafka's tree means: a transaction, a command to brokers or controller, or a refusal with
- * its reason (interface.md, sections 2 to 4 and 6). Reads the mirror; FUSE thread and store thread.
+ * its reason. Reads the mirror; FUSE thread and store thread.
  */
 #include "controller/policy/topic_value.h"
 #include "fs/policy.h"

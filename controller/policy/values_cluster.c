@@ -3,7 +3,7 @@
 #include "controller/json/codec.h"
 #include "controller/policy/values.h"
 
-/* A time in ms is a string in these (facts: type traps), and any decimal in it. */
+/* A time in ms is a string in these, and any decimal in it. */
 static bool check_decimal_string(const cJSON *doc, const char *key, char **ret_why)
 {
     if (!check_string(doc, "", key, ret_why))

@@ -1,3 +1,4 @@
+/* What stat(2) shows, and what `cat` prints. */
 #include "fs/fuse/fusefs.h"
 
 #include <errno.h>

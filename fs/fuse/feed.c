@@ -1,3 +1,4 @@
+/* From the store's feed to notices for the kernel: what a commit means for what it has cached. */
 #include <string.h>
 #include "fs/fuse/edit.h"
 #include "fs/fuse/name.h"

@@ -21,6 +21,7 @@ struct parking;
 #define LONG_TIMEOUT 3600.0
 /* A value as it may be written: a whole one, and a newline that is not stored. */
 #define MAX_STAGED (ZNODE_MAX_DATA + 1)
+/* A private temporary file; and all that is being written, together. In bytes. */
 #define MAX_TEMP (16u << 20)
 #define MAX_ALL_STAGED (256u << 20)
 

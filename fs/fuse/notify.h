@@ -5,7 +5,7 @@
  * One thread sends, and it may wait in the kernel: for a directory's lock that a request in work holds. So nobody waits
  * for it but the barrier (each notice holds the generation of its cause), and requests in work never depend on it.
  * What the kernel does by itself, since it asked for the change, is not told; only the attributes are, at once and
- * before the answer, which never waits (facts measured on Linux 6.18).
+ * before the answer, which never waits (measured on Linux 6.18).
  */
 #include "fs/fuse/fusefs.h"
 

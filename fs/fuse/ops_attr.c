@@ -1,3 +1,4 @@
+/* Operations on attributes, and what sets them: chmod, truncate, touch; links; statfs. */
 #include <errno.h>
 #include <string.h>
 #include <sys/statvfs.h>

@@ -1,3 +1,4 @@
+/* Operations on directories: lookup, forget, readdir. */
 #include <errno.h>
 #include <string.h>
 #include "fs/fuse/fusefs.h"

@@ -1,3 +1,4 @@
+/* Operations on open files: open, create, read, write, close. What a write means: write.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Operations on names: mkdir, mknod, unlink, rmdir, rename. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* poll(2): of use for the journals, where it waits for the next line; all else is always ready. */
 #include <errno.h>
 #include <poll.h>
 #include "fs/fuse/notify.h"

@@ -1,3 +1,4 @@
+/* Extended attributes: the znode's path and Stat, read-only. */
 #include <errno.h>
 #include <string.h>
 #include <sys/xattr.h>

@@ -1,3 +1,4 @@
+/* What a name in a directory means: a znode, its data, a private file, something of `.state`. */
 #include <errno.h>
 #include <string.h>
 #include "fs/fuse/fusefs.h"

@@ -1,3 +1,4 @@
+/* The answers that more than one operation gives, and what goes with each: a lookup, a handle. */
 #include "fs/fuse/fusefs.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* `--check`: every fault that an embedded store shows, a line each. */
 #include "fs/store/store.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* `--dump`: the tree as text (store.h has the format). */
 #include "fs/store/store.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* `--load`: a new store from such text, all or nothing. */
 #include "fs/store/store.h"
 
 #include <errno.h>

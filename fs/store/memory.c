@@ -1,3 +1,4 @@
+/* Records in memory: an empty tree that ends with the process, for tests. */
 #include "fs/store/backend.h"
 
 #include <errno.h>

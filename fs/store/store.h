@@ -1,7 +1,6 @@
 #pragma once
 /*
- * The store behind the tree: one interface, the words of ZooKeeper, for an embedded file (LMDB), for memory (tests,
- * offline snapshots) and, behind the same functions, an ensemble.
+ * The store behind the tree: one interface, the words of ZooKeeper, for an embedded file (LMDB) and for memory (tests).
  *
  * The store validates, orders, makes durable and publishes. One store thread takes queued transactions, validates each
  * against what is stored plus what the batch has done so far, commits the batch with one fsync, and then, for each

@@ -1,3 +1,4 @@
+/* The index of the mirror: which node has this parent and this name (linear hashing; see znode.h). */
 #include "fs/tree/znode.h"
 
 #include <string.h>

@@ -50,7 +50,7 @@ int64_t znode_changed_ms(const struct znode *n);
 uint64_t znode_ino(const struct znode *n);
 uint32_t znode_num_children(const struct znode *n);
 uint32_t znode_num_directories(const struct znode *n); /* children that are directories */
-/* Has children, or always a directory, or null data; and once so, until it is removed (interface.md, section 2). */
+/* Has children, or always a directory, or null data; and once so, until it is removed. */
 bool znode_is_directory(const struct znode *n);
 bool znode_removed(const struct znode *n);
 /* Any thread, without the lock. A removed node stays readable. */

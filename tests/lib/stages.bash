@@ -136,8 +136,12 @@ stage_e2e() {
     e2e plain "$ROOT/build/kafkafs" 60 "${files[@]}"
 }
 
-e2e_files() {
-    printf "$ROOT/tests/e2e/%s.bats\n" "$@"
+# e2e_of LABEL KAFKAFS SECONDS NAME...: the same with files named without directory and ending.
+e2e_of() {
+    local args=("${@:1:3}") name
+    shift 3
+    for name; do args+=("$ROOT/tests/e2e/$name.bats"); done
+    e2e "${args[@]}"
 }
 
 # ---- sanitizers ------------------------------------------------------------------------------------------------------
@@ -145,12 +149,12 @@ e2e_files() {
 stage_asan() {
     check build-asan build build-asan -Db_sanitize=address,undefined || return
     unit_tests build-asan
-    e2e asan "$ROOT/build-asan/kafkafs" 180 $(e2e_files "${ASAN_E2E[@]}")
+    e2e_of asan "$ROOT/build-asan/kafkafs" 180 "${ASAN_E2E[@]}"
 }
 stage_tsan() {
     check build-tsan build build-tsan -Db_sanitize=thread || return
     # GLib's slices pass memory between threads under locks that the sanitizer cannot see
-    G_SLICE=always-malloc e2e tsan "$ROOT/build-tsan/kafkafs" 180 $(e2e_files "${TSAN_E2E[@]}")
+    G_SLICE=always-malloc e2e_of tsan "$ROOT/build-tsan/kafkafs" 180 "${TSAN_E2E[@]}"
 }
 
 # ---- the example and the README --------------------------------------------------------------------------------------
