@@ -3,30 +3,45 @@
 
     corruption.py KAFKAFS FLIPS CUTS [SEED]
 
-Right is: the damage is found (--check names it, a mount refuses with one line), or it hit bytes that hold nothing, and
-then everything reads as before.
+Right is: the damage is found (--check names it), or it hit bytes that hold nothing, and then everything reads as before.
+--dump and a mount say why they do not show a value, or show what was written. Most damage to the pages' own structure is
+seen by --check only; a mount may then refuse with one line, or run, but show no wrong value.
 """
+import errno
 import os
 import random
+import struct
 import subprocess
 import sys
 import time
 
 import lib
 
+PAGE = 4096
+
 
 def make_store(cluster):
-    """A store with something in it; returns its dump."""
+    """A store with something in it; returns its dump, and what some files hold."""
     cluster.start()
+    values = {}
     for i in range(60):
         name = f'topic{i}'
         lib.write_once(cluster.path('brokers/topics', name), b'{"version":1,"partitions":{"0":[1,2],"1":[2,1]}}\n')
-        lib.write_once(cluster.path('config/topics', name), b'{"version":1,"config":{"retention.ms":"%d"}}\n' % i)
+        values[f'config/topics/{name}'] = b'{"version":1,"config":{"retention.ms":"%d"}}\n' % i
     os.mkdir(cluster.path('app'))
-    lib.write_once(cluster.path('app/big'), bytes(range(256)) * 200)
+    values['app/big'] = bytes(range(256)) * 200
+    for name, value in values.items():
+        lib.write_once(cluster.path(name), value)
     cluster.settle()
     cluster.stop()
-    return dump(cluster)
+    return dump(cluster), values
+
+
+def used(store):
+    """Bytes up to the last page that LMDB has ever used (mm_last_pg in the newer of the two meta pages); the rest of the
+    file is space kept ready."""
+    last = max((struct.unpack_from('<QQ', store, page + 136)[::-1] for page in (0, PAGE)))[1]
+    return min(len(store), (last + 1) * PAGE)
 
 
 def run(cluster, *args):
@@ -38,7 +53,35 @@ def dump(cluster):
     return r.stdout if r.returncode == 0 else None
 
 
-def judge(cluster, good, where):
+def mount_faults(cluster, values):
+    """A mount of the damaged store: refused with a reason, or every value is the one that was written, or an error."""
+    try:
+        cluster.start()
+    except lib.NotReady as e:
+        cluster.remove_mount()
+        died = str(e).startswith('ended with -') or 'not ready' in str(e)
+        return [f'a mount: {e}'] if died or 'kafkafs: ' not in str(e) else []
+    wrong = []
+    try:
+        for name, value in values.items():
+            try:
+                with open(cluster.path(name), 'rb') as f:
+                    if f.read() != value:
+                        wrong.append(f'mounted, {name} has a wrong value')
+            except OSError as e:
+                if e.errno in (errno.ENOTCONN, errno.ECONNABORTED):
+                    return [f'mounted, the daemon died reading {name}: {cluster.log_tail()}']
+                wrong += [] if e.errno == errno.EIO else [f'mounted, {name}: {e}']
+        status = cluster.stop()
+        wrong += [f'exit status {status} after the mount'] if status else []
+    except subprocess.CalledProcessError as e:
+        wrong.append(str(e))
+    finally:
+        cluster.remove_mount()
+    return wrong
+
+
+def judge(cluster, good, values, where):
     """The faults that this damage shows."""
     faults = []
     checked, dumped = run(cluster, '--check', cluster.c), run(cluster, '--dump', cluster.c)
@@ -49,32 +92,35 @@ def judge(cluster, good, where):
         faults.append('a wrong value, silently')
     if checked.returncode != 0 and not checked.stdout + checked.stderr:
         faults.append('--check says nothing')
+    faults += mount_faults(cluster, values)
     return [f'{where}: {f}' for f in faults], checked.returncode != 0
 
 
 def main():
     kafkafs, flips, cuts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rng = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else int(time.time()))
+    lib.mounts_of_its_own()
     cluster = lib.Cluster(kafkafs, brokers=2)
-    faults, found = [], 0
+    faults, found, extent = [], 0, 0
     try:
-        good = make_store(cluster)
+        good, values = make_store(cluster)
         store = f'{cluster.c}/metadata/data.mdb'
         with open(store, 'rb') as f:
             original = f.read()
+        extent = used(original)
         for i in range(flips + cuts):
             damaged = bytearray(original)
             if i < flips:
-                at = rng.randrange(len(original) * 8)
+                at = rng.randrange(extent * 8)
                 damaged[at // 8] ^= 1 << at % 8
                 where = f'bit {at}'
             else:
-                del damaged[rng.randrange(len(original)):]
+                del damaged[rng.randrange(extent):]
                 where = f'cut to {len(damaged)}'
             with open(store, 'r+b') as f:
                 f.truncate(0)
                 f.write(damaged)
-            wrong, seen = judge(cluster, good, where)
+            wrong, seen = judge(cluster, good, values, where)
             faults += wrong
             found += seen
         with open(store, 'r+b') as f:
@@ -85,11 +131,11 @@ def main():
         with open(store, 'r+b') as f:
             f.truncate(0)
             f.write(original.replace(b'"retention.ms":"59"', b'"retention.ms":"58"'))
-        _, seen = judge(cluster, good, 'control')
+        _, seen = judge(cluster, good, values, 'control')
         faults += [] if seen else ['control: a changed value was not found']
     finally:
         cluster.remove()
-    return lib.report('corruption', f'{flips} bit flips and {cuts} cuts, {found} found by --check, the rest harmless, '
+    return lib.report('corruption', f'{flips} bit flips and {cuts} cuts in {extent} bytes, {found} found by --check, the rest harmless, '
                       f'{len(faults)} faults', faults)
 
 

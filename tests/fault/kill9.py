@@ -18,7 +18,7 @@ import time
 
 import lib
 
-CLIENTS = 4
+CLIENTS, ACKS = 4, 520  # acknowledgements before a kill, on average
 DEAD = (107, 103, 5)  # ENOTCONN, ECONNABORTED, EIO: the daemon is gone
 
 
@@ -140,14 +140,15 @@ class Client:
         return self.read(name) == after and after != before
 
 
-def load(client, stop, results):
-    """The client's process: steps until the daemon is gone."""
+def load(client, done, results):
+    """The client's process: steps until the daemon is gone; `done[n]` counts what it has been told to be done."""
     lib.die_with_parent()
-    started = time.monotonic()
+    started, already = time.monotonic(), client.acks
     unexpected = None
     try:
-        while not stop.is_set():
+        while True:
             client.step()
+            done[client.n] = client.acks - already
     except OSError as e:
         if e.errno not in DEAD:
             unexpected = f'client {client.n}: {e}'
@@ -155,18 +156,17 @@ def load(client, stop, results):
                  time.monotonic() - started))
 
 
-def kill_round(cluster, clients, rng, kill, shim=None):
-    """Load, kill(), wait for the clients; returns faults (calls that failed for no reason)."""
-    faults, results, stop = [], multiprocessing.Queue(), multiprocessing.Event()
+def kill_round(cluster, clients, rng, kill, before=lambda: None):
+    """Load, kill() amid it, wait for the clients; returns faults (calls that failed for no reason). The kill comes after a
+    random number of acknowledgements, not after a time: a busy machine gets as many."""
+    faults, results, done = [], multiprocessing.Queue(), multiprocessing.Array('q', len(clients), lock=False)
     for c in clients:
         c.rng = random.Random(rng.random())
-    workers = [multiprocessing.Process(target=load, args=(c, stop, results)) for c in clients]
+    workers = [multiprocessing.Process(target=load, args=(c, done, results)) for c in clients]
     for w in workers:
         w.start()
-    time.sleep(rng.uniform(0.02, 0.9))
-    if shim:
-        shim['pretend'] = 1
-        time.sleep(0.3)
+    wait_for(done, rng.randrange(2 * ACKS))
+    before()
     try:
         kill()
     except lib.Stuck as e:
@@ -181,6 +181,21 @@ def kill_round(cluster, clients, rng, kill, shim=None):
     return faults
 
 
+def wait_for(done, acks):
+    """Until the clients have got so many acknowledgements, at most a minute."""
+    limit = time.monotonic() + 60
+    while sum(done) < acks and time.monotonic() < limit:
+        time.sleep(0.001)
+
+
+def swallow(shim):
+    """From now on commits reach no disk; some are made before the kill comes."""
+    calls, limit = shim['calls'], time.monotonic() + 30
+    shim['pretend'] = 1
+    while shim['calls'] < calls + 50 and time.monotonic() < limit:
+        time.sleep(0.001)
+
+
 def campaign(kafkafs, kills, seed, control):
     rng = random.Random(seed)
     cluster = lib.Cluster(kafkafs)
@@ -191,7 +206,7 @@ def campaign(kafkafs, kills, seed, control):
         for c in clients:
             os.makedirs(cluster.path(c.home))
         for k in range(kills):
-            found = kill_round(cluster, clients, rng, cluster.kill, shim)
+            found = kill_round(cluster, clients, rng, cluster.kill, (lambda: swallow(shim)) if shim else lambda: None)
             if control == 'forged' and k == kills - 1:
                 clients[0].values[f'{clients[0].home}/never'] = 'written'
             if shim:

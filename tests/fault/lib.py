@@ -46,6 +46,37 @@ class Stuck(Exception):
     pass
 
 
+CLONE_NEWNS, MS_REC, MS_PRIVATE, MNT_DETACH = 0x20000, 0x4000, 0x40000, 2
+
+
+def mounts_of_its_own():
+    """For a campaign that has to unmount: from now on it is alone with its mounts. Whoever makes a mount namespace copies all
+    mounts, and keeps those disks and filesystems in use after their owner has unmounted them. For the same reason the
+    copies that come with this one are dropped at once; that does not touch the others."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) or libc.mount(None, b'/', None, MS_REC | MS_PRIVATE, None):
+        raise OSError(ctypes.get_errno(), 'unshare')
+    with open('/proc/mounts') as f:
+        mounts = [line.split()[:3] for line in f]
+    for source, where, kind in reversed(mounts):
+        if source.startswith('/dev/loop') or kind.startswith('fuse'):
+            libc.umount2(where.encode(), MNT_DETACH)
+
+
+class CommandFailed(Exception):
+    pass
+
+
+def command(*words):
+    """Runs a program that has to succeed; CommandFailed says why it did not."""
+    try:
+        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        raise CommandFailed(f'there is no {words[0]}') from None
+    except subprocess.CalledProcessError as e:
+        raise CommandFailed(f'{words[0]}: {(e.stderr or e.stdout).strip()}') from None
+
+
 class Cluster:
     """Brokers 1 to n on real log directories below one scratch directory."""
 
@@ -119,9 +150,27 @@ class Cluster:
     def stop(self):
         """Unmounts; returns the daemon's exit status."""
         subprocess.run(['umount', self.m], check=True)
-        status = self.daemon.wait(30)
+        try:
+            status = self.daemon.wait(60)
+        except subprocess.TimeoutExpired:
+            raise Stuck(f'the daemon did not end after umount: {self.where_it_hangs()}') from None
         self.daemon = None
         return status
+
+    def where_it_hangs(self):
+        """Its threads, and other mount namespaces that keep the mount."""
+        said = []
+        for task in os.listdir(f'/proc/{self.daemon.pid}/task'):
+            where = [open(f'/proc/{self.daemon.pid}/task/{task}/{x}').read().strip() for x in ('comm', 'wchan')]
+            said.append(':'.join(where))
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                with open(f'/proc/{pid}/mountinfo') as f:
+                    if f' {self.m} ' in f.read():
+                        said.append(f'process {pid} has it mounted')
+            except OSError:  # that process has ended
+                pass
+        return ', '.join(said)
 
     def settle(self):
         with open(f'{self.m}/.state/settled') as f:

@@ -57,13 +57,15 @@ def wait_for_mount(cluster):
         time.sleep(0.005)
 
 
-def client(cluster, n, paths, seed, results):
-    """One client's operations, in random order over the files; what the daemon's death cut off has no end."""
+def client(cluster, n, paths, seed, done, results):
+    """One client's operations, in random order over the files; what the daemon's death cut off has no end. `done[n]`
+    counts them."""
     lib.die_with_parent()
     rng, seen = random.Random(seed), []
     work = [f for f in range(len(paths)) for _ in range(OPS)]
     rng.shuffle(work)
     for i, f in enumerate(work):
+        done[n] = i
         kind = rng.choices(['create', 'write', 'read', 'unlink'], [2, 4, 5, 1])[0]
         value = (n + 1) * 1000 + i
         start = time.monotonic_ns()
@@ -80,15 +82,17 @@ def client(cluster, n, paths, seed, results):
 
 
 def history(cluster, number, rng):
-    """Records one; returns the text for the checker, a history for each file, and errors that nobody may see."""
+    """Records one; returns the text for the checker, a history for each file, the errors that nobody may see, and how many
+    operations the kill left without an answer."""
     paths = [cluster.path(f'app/{number}-{f}') for f in range(FILES)]
-    results = multiprocessing.Queue()
-    workers = [multiprocessing.Process(target=client, args=(cluster, n, paths, rng.random(), results))
+    results, done = multiprocessing.Queue(), multiprocessing.Array('q', CLIENTS, lock=False)
+    workers = [multiprocessing.Process(target=client, args=(cluster, n, paths, rng.random(), done, results))
                for n in range(CLIENTS)]
     for w in workers:
         w.start()
-    time.sleep(rng.uniform(0, 0.2))
-    errors = []
+    errors, amid, limit = [], rng.randrange(CLIENTS * FILES * OPS), time.monotonic() + 60
+    while sum(done) < min(amid, CLIENTS * (FILES * OPS - 1)) and time.monotonic() < limit:
+        time.sleep(0.0005)
     try:
         cluster.kill()
     except lib.Stuck as e:
@@ -101,7 +105,7 @@ def history(cluster, number, rng):
     text = ''
     for f in range(FILES):
         text += ''.join(f'{s} {e} {k} {v} {r}\n' for x, s, e, k, v, r in seen if x == f and k != 'error') + '\n'
-    return text, errors
+    return text, errors, sum(1 for x in seen if x[2] == -1)
 
 
 def check(text):
@@ -115,7 +119,7 @@ def check(text):
 def main():
     kafkafs, n = sys.argv[1], int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else int(time.time())
-    rng, faults = random.Random(seed), []
+    rng, faults, cut_off = random.Random(seed), [], 0
     with open(f'{HERE}/histories.bad') as f:
         bad = f.read()
     known = len(bad.strip().split('\n\n'))
@@ -126,7 +130,8 @@ def main():
         cluster.start()
         os.mkdir(cluster.path('app'))
         for i in range(n):
-            text, errors = history(cluster, i, rng)
+            text, errors, unanswered = history(cluster, i, rng)
+            cut_off += unanswered
             faults += [f'history {i}: {e}' for e in errors]
             wrong = check(text)
             if wrong:
@@ -137,8 +142,8 @@ def main():
         cluster.stop()
     finally:
         cluster.remove()
-    return lib.report('linearizable', f'{n} histories of {CLIENTS * FILES * OPS} operations, each with a kill; {known} known bad '
-                      f'ones caught; {len(faults)} faults, seed {seed}', faults)
+    return lib.report('linearizable', f'{n} histories of {CLIENTS * FILES * OPS} operations, each with a kill, {cut_off} operations '
+                      f'cut off; {known} known bad ones caught; {len(faults)} faults, seed {seed}', faults)
 
 
 if __name__ == '__main__':

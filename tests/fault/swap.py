@@ -42,18 +42,40 @@ class Outside:
         return len(set(self.NAMES) - set(os.listdir(self.dir)))
 
 
-def attack(outside, scratch, paths, stop):
+def attack(outside, scratch, paths, stop, swaps):
     """Exchanges whatever of `paths` is there with a link to the outside, back and forth, until told to stop."""
     lib.die_with_parent()
     link = os.path.join(scratch, f'link{os.getpid()}')
     os.symlink(outside, link)
-    swaps = 0
     while not stop.is_set():
         for path in paths:
             if exchange(path, link):
-                swaps += 1
+                swaps.value += 1
                 exchange(path, link)
-    os._exit(0 if swaps else 1)
+    os._exit(0)
+
+
+class Attack:
+    """A process that swaps `paths`, from the first swap to the end of the block."""
+
+    def __init__(self, outside, scratch, paths):
+        self.stop, self.swaps = multiprocessing.Event(), multiprocessing.Value('q', 0, lock=False)
+        self.process = multiprocessing.Process(target=attack, args=(outside.dir, scratch, paths, self.stop, self.swaps))
+
+    def __enter__(self):
+        self.process.start()
+        return self
+
+    def wait_for_swaps(self, n):
+        """Until it is at work; False if it cannot."""
+        limit = time.monotonic() + 30
+        while self.swaps.value < n and time.monotonic() < limit:
+            time.sleep(0.001)
+        return self.swaps.value >= n
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.process.join()
 
 
 def naive_delete(path):
@@ -71,53 +93,60 @@ def naive_delete(path):
 
 def control(scratch):
     outside = Outside(os.path.join(scratch, 'control'))
-    victim, stop = os.path.join(scratch, 'control', 'victim-0'), multiprocessing.Event()
-    attacker = multiprocessing.Process(target=attack, args=(outside.dir, scratch, [victim], stop))
-    attacker.start()
-    limit = time.monotonic() + 30
-    while not outside.lost() and time.monotonic() < limit:
-        os.makedirs(victim, exist_ok=True)
-        naive_delete(victim)
-    stop.set()
-    attacker.join()
+    victim = os.path.join(scratch, 'control', 'victim-0')
+    with Attack(outside, scratch, [victim]):
+        limit = time.monotonic() + 30
+        while not outside.lost() and time.monotonic() < limit:
+            os.makedirs(victim, exist_ok=True)
+            naive_delete(victim)
     return outside.lost() > 0
 
 
+def refused_again(cluster, topics):
+    """A deletion that met a swap may have been refused. Now that nobody swaps, another try must end it: the topics that
+    are left all the same."""
+    for t in topics:
+        if os.path.lexists(cluster.path('admin/delete_topics', t)):
+            os.utime(cluster.path('admin/delete_topics', t))
+    cluster.settle()
+    return [t for t in topics if os.path.lexists(cluster.path('brokers/topics', t))]
+
+
 def deletions(cluster, outside, n):
-    """n deletions under attack, twenty topics at a time; returns faults."""
-    faults, batch = [], 20
+    """n deletions under attack, twenty topics at a time; returns faults and the number of swaps."""
+    faults, swaps, batch = [], 0, 20
     for first in range(0, n, batch):
         topics = [f't{i}' for i in range(first, min(n, first + batch))]
         for t in topics:
             lib.write_once(cluster.path('brokers/topics', t), b'{"version":1,"partitions":{"0":[1]}}\n')
         cluster.settle()
-        stop = multiprocessing.Event()
-        attacker = multiprocessing.Process(
-            target=attack, args=(outside.dir, cluster.w, [f'{cluster.d}/1/{t}-0' for t in topics], stop))
-        attacker.start()
-        for t in topics:
-            os.mkdir(cluster.path('admin/delete_topics', t))
-        cluster.settle()
-        stop.set()
-        attacker.join()
+        with Attack(outside, cluster.w, [f'{cluster.d}/1/{t}-0' for t in topics]) as attacker:
+            if not attacker.wait_for_swaps(1):
+                faults.append(f'nothing to swap: {topics[0]} to {topics[-1]} have no directories')
+            for t in topics:
+                os.mkdir(cluster.path('admin/delete_topics', t))
+            cluster.settle()
+        swaps += attacker.swaps.value
+        faults += [f'{t} is still there' for t in refused_again(cluster, topics)]
         if outside.lost():
             faults.append(f'{outside.lost()} files outside are gone, deleting {topics[0]} to {topics[-1]}')
             outside.fill()
-    return faults
+    return faults, swaps
 
 
 def main():
     kafkafs, n = sys.argv[1], int(sys.argv[2])
-    cluster = lib.Cluster(kafkafs, brokers=1)
+    cluster, swaps = lib.Cluster(kafkafs, brokers=1), 0
     try:
         faults = [] if control(cluster.w) else ['the control lost nothing: the attack does not work']
         outside = Outside(cluster.w)
         cluster.start()
-        faults += deletions(cluster, outside, n)
+        found, swaps = deletions(cluster, outside, n)
+        faults += found
         faults += [f'exit status {s}' for s in [cluster.stop()] if s]
     finally:
         cluster.remove()
-    return lib.report('swap', f'{n} deletions under attack, {len(faults)} faults', faults)
+    return lib.report('swap', f'{n} deletions while {swaps} swaps, {len(faults)} faults', faults)
 
 
 if __name__ == '__main__':
