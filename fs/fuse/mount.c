@@ -125,7 +125,11 @@ int mount_new(const struct mount_config *config, const char *const *options, siz
     m->budget.max = MAX_ALL_STAGED;
     pthread_mutex_init(&m->lock, NULL);
     pthread_mutex_init(&m->feeding, NULL);
-    pthread_cond_init(&m->changed, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* for mount_stop() */
+    pthread_cond_init(&m->changed, &attr);
+    pthread_condattr_destroy(&attr);
     m->inodes = inode_table_new(m->mirror, m->policy, m->raw);
     m->handles = handle_table_new(m->inodes);
     m->parking = parking_new();
@@ -264,7 +268,7 @@ void mount_stop(struct mount *m)
     while (m->looping) {
         struct timespec again;
         pthread_kill(m->loop, WAKE_SIGNAL); /* it may come just before the read: then once more */
-        clock_gettime(CLOCK_REALTIME, &again);
+        clock_gettime(CLOCK_MONOTONIC, &again);
         again.tv_nsec += WAKE_AGAIN_MS * 1000000;
         again.tv_sec += again.tv_nsec / 1000000000;
         again.tv_nsec %= 1000000000;

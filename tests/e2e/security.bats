@@ -61,6 +61,7 @@ precious() { is "$(cat "$W/outside/f")" precious; }
     settle
     precious
     [ ! -e "$D/1/t-0/hard" ] || [ -e "$M/admin/delete_topics/t" ]
+    precious
 }
 
 @test "S10: a deep tree in a replica directory ends in success or in a reason, not in a crash" {

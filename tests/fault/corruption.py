@@ -10,14 +10,11 @@ seen by --check only; a mount may then refuse with one line, or run, but show no
 import errno
 import os
 import random
-import struct
 import subprocess
 import sys
 import time
 
 import lib
-
-PAGE = 4096
 
 
 def make_store(cluster):
@@ -35,13 +32,6 @@ def make_store(cluster):
     cluster.settle()
     cluster.stop()
     return dump(cluster), values
-
-
-def used(store):
-    """Bytes up to the last page that LMDB has ever used (mm_last_pg in the newer of the two meta pages); the rest of the
-    file is space kept ready."""
-    last = max((struct.unpack_from('<QQ', store, page + 136)[::-1] for page in (0, PAGE)))[1]
-    return min(len(store), (last + 1) * PAGE)
 
 
 def run(cluster, *args):
@@ -107,7 +97,7 @@ def main():
         store = f'{cluster.c}/metadata/data.mdb'
         with open(store, 'rb') as f:
             original = f.read()
-        extent = used(original)
+        extent = lib.store_used(store)
         for i in range(flips + cuts):
             damaged = bytearray(original)
             if i < flips:

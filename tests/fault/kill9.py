@@ -217,6 +217,7 @@ def campaign(kafkafs, kills, seed, control):
             cluster.settle()
             for c in clients:
                 found += c.audit()
+            found += cluster.broker_faults()
             faults += [f'kill {k + 1}: {f}' for f in found]
             if found and not control:
                 lib.say(f'kill {k + 1}: {found[0]}')

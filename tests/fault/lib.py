@@ -96,13 +96,13 @@ class Cluster:
             with open(f'{self.c}/server-{b}.properties', 'w') as f:
                 f.writelines(f'{k}={v}\n' for k, v in keys.items())
 
-    def start(self, shim=None, seconds=60):
+    def start(self, shim=None, seconds=60, options=()):
         """Mounts; raises NotReady if the daemon ends first, or does not get ready."""
         env = dict(os.environ)
         if shim:
             env.update(KAFKAFS_SHIM=shim.path, LD_PRELOAD=os.environ['SHIM_LIBRARY'])
         with open(f'{self.w}/daemon.log', 'a') as log:
-            self.daemon = subprocess.Popen([self.kafkafs, '-f', self.c, self.m], stdin=subprocess.DEVNULL, stdout=log,
+            self.daemon = subprocess.Popen([self.kafkafs, '-f', *options, self.c, self.m], stdin=subprocess.DEVNULL, stdout=log,
                                            stderr=log, env=env, start_new_session=True)
         limit = time.monotonic() + seconds
         while not os.path.exists(f'{self.m}/.state/controller/epoch'):
@@ -207,6 +207,14 @@ class Cluster:
             found += [f'{b}/{x}' for x in there if x.rpartition('-')[0] == topic or x.startswith(topic + '-')]
         return found
 
+    def broker_faults(self):
+        """Which of the brokers do not run, and why."""
+        states = {}
+        for b in self.ids:
+            with open(self.path('.state/brokers', str(b), 'state')) as f:
+                states[b] = f.read().strip()
+        return [f'broker {b} is {state}' for b, state in states.items() if state != 'running']
+
     def topic_faults(self, topic, partitions, exists):
         """What is wrong with a topic that should exist whole (partition -> replicas), or be gone everywhere."""
         if not exists:
@@ -230,6 +238,15 @@ class Cluster:
             faults += [f'{topic}-{p}: no directory on {b}' for b in replicas
                        if not os.path.isdir(f'{self.d}/{b}/{topic}-{p}')]
         return faults
+
+
+def store_used(path):
+    """Bytes up to the last page that LMDB has ever used (mm_last_pg in the newer of its two meta pages); the rest of the
+    file is space kept ready."""
+    page = 4096
+    with open(path, 'rb') as f:
+        metas = [struct.unpack_from('<QQ', f.read(page), 136) for _ in range(2)]
+    return (max(metas, key=lambda meta: meta[1])[0] + 1) * page
 
 
 def write_once(path, data, flags=os.O_CREAT | os.O_TRUNC):

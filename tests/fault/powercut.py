@@ -2,7 +2,7 @@
 """The power goes, again and again: store and log dirs lie on a filesystem of their own (ext4, then xfs) that is shut down
 under load, so that what was not synced is gone. Then: the audit of kill9.py.
 
-    powercut.py KAFKAFS ROUNDS [SEED]             half the rounds on each filesystem
+    powercut.py KAFKAFS ROUNDS [SEED]             half the rounds on each filesystem (--on=KIND: all on that one)
     powercut.py KAFKAFS ROUNDS SEED --control     a disk that does not sync: must lose something, on each
 
 A filesystem that cannot be made or mounted here is named with the reason, as skipped.
@@ -99,7 +99,10 @@ def rounds_on(kafkafs, disk, kind, rounds, rng, control):
             cluster.settle()
             for c in clients:
                 found += c.audit()
+            found += cluster.broker_faults()
             faults += [f'{kind}, round {r + 1}: {x}' for x in found]
+            if found:
+                break
         cluster.stop()
         faults += [x for x in [cluster.check_store()] if x]
     except (lib.NotReady, OSError) as e:
@@ -110,9 +113,9 @@ def rounds_on(kafkafs, disk, kind, rounds, rng, control):
     return faults, sum(c.acks for c in clients)
 
 
-def usable_disks():
+def usable_disks(kinds):
     """A disk with each filesystem; what cannot be had is said."""
-    for kind in ('ext4', 'xfs'):
+    for kind in kinds:
         try:
             yield kind, Disk(kind)
         except lib.CommandFailed as e:
@@ -124,9 +127,11 @@ def main():
     kafkafs, rounds, seed = args[0], int(args[1]), int(args[2]) if len(args) > 2 else int(time.time())
     control, rng, faults, done = '--control' in sys.argv, random.Random(seed), [], []
     lib.mounts_of_its_own()
-    for kind, disk in usable_disks():
-        found, acks = rounds_on(kafkafs, disk, kind, rounds // 2, rng, control)
-        done.append(f'{rounds // 2} power cuts on {kind} with {acks} acks')
+    kinds = [a.partition('=')[2] for a in sys.argv[1:] if a.startswith('--on=')] or ['ext4', 'xfs']
+    each = rounds // len(kinds)
+    for kind, disk in usable_disks(kinds):
+        found, acks = rounds_on(kafkafs, disk, kind, each, rng, control)
+        done.append(f'{each} power cuts on {kind} with {acks} acks')
         faults += found
         if control and not found:
             return lib.report('powercut-control', f'{done[-1]}, seed {seed}', ['nothing was lost without syncs'])

@@ -169,9 +169,9 @@ stage_example() {
 
 # ---- recordings and operators' cases that may lie beside the clone ---------------------------------------------------
 
-# outside LABEL COMMAND...: runs it; its last line is `N passed, N failed`.
+# outside LABEL COMMAND...: runs it; its last line is `N passed, N failed`, and a line says what is `skipped`, and why.
 outside() {
-    local label=$1 sums
+    local label=$1 sums line
     shift
     "$@" >"$LOGS/$label.log" 2>&1 </dev/null
     if sums=$(tail -n 1 "$LOGS/$label.log" | grep -oE '^[0-9]+ passed, [0-9]+ failed'); then
@@ -181,6 +181,7 @@ outside() {
         echo "FAILED $label gave no result: $LOGS/$label.log"
     fi
     grep -A 4 '^FAIL' "$LOGS/$label.log" | sed 's/^/    /'
+    while read -r _ line; do skipped "$label" "$line"; done < <(grep -E '^ *skipped:' "$LOGS/$label.log")
 }
 stage_cases() {
     if [ ! -x "$SHARED/cases/run" ]; then
