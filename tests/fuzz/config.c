@@ -1,5 +1,6 @@
 /* Values of dynamic configuration: one value of each type and rule, lists of throttled replicas, quoted names, and the
- * lines or the JSON that are written to an entity's node. The first byte chooses, the second says which key or entity.
+ * lines or the JSON that are written to an entity's node. The first byte chooses, the next ones say which key or
+ * entity.
  */
 #include <math.h>
 #include <string.h>
@@ -31,12 +32,13 @@ static void check_value(const struct config_def *def, const char *text)
 
 static void value(uint8_t which, const uint8_t *input, size_t size)
 {
-    g_autofree char *text = g_strndup((const char *)input, size);
     const struct config_table *table = tables[which % G_N_ELEMENTS(tables)];
+    g_autofree char *text = NULL;
 
-    /* every key once: there are few types and rules, but which key has which is the table's business */
-    for (size_t i = 0; i < table->n; i++)
-        check_value(&table->defs[i], text);
+    if (size < 2)
+        return;
+    text = g_strndup((const char *)input + 2, size - 2);
+    check_value(&table->defs[((size_t)input[0] | (size_t)input[1] << 8) % table->n], text);
 }
 
 static void numbers(uint8_t which, const uint8_t *input, size_t size)
