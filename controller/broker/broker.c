@@ -240,6 +240,13 @@ void broker_run_requests(struct broker *b)
     }
 }
 
+/* A StopReplica under which the last log dir fails is answered before the end, with what is gone and what is not: the
+ * failure's handler waits for ReplicaManager.stopReplicas, whose lock it needs. */
+static bool is_answered_at_end(const struct request_work *w)
+{
+    return w->cause && w->cause->request->api == API_STOP_REPLICA;
+}
+
 /* ---- inputs ---- */
 
 void broker_control_request(
@@ -263,11 +270,15 @@ void broker_disk_done(struct broker *b, struct disk_batch *batch, gen_t gen)
     w->batches--;
     if (batch->failed)
         broker_dir_failed(b, batch->dir, batch->failed, gen);
-    for (guint i = 0; i < batch->tasks->len && !b->halted; i++) {
+    for (guint i = 0; i < batch->tasks->len && (!b->halted || is_answered_at_end(w)); i++) {
         const struct log_task *t = &g_array_index(batch->tasks, struct log_task, i);
         w->task_done(b, w, &g_array_index(w->items, struct work_item, t->index), t, batch);
     }
     disk_batch_free(batch);
+    if (b->halted && w->batches == 0 && is_answered_at_end(w)) {
+        respond(b, w->cause, w->response);
+        w->response = NULL;
+    }
     if (b->halted)
         return;
     broker_submit_work(b, w);

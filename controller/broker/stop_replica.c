@@ -93,10 +93,12 @@ static void finish(struct broker *b, struct request_work *w)
     }
 }
 
+/* The last first: so the hashes of a topic's first partitions order them in LogManager.asyncDelete, and what a failing
+ * log dir still lets go is the same. */
 void stop_replica_start(struct broker *b, struct request_work *w)
 {
     w->task_done = task_done;
     w->finish = finish;
-    for (guint i = 0; i < w->cause->request->stop_states->len; i++)
+    for (guint i = w->cause->request->stop_states->len; i-- > 0;)
         start_one(b, w, i);
 }

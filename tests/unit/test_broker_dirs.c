@@ -66,6 +66,35 @@ static void a_failed_dir(void **state)
     destroy(f);
 }
 
+/* The end waits for the answer: the controller hears which replicas are gone and which are not. */
+static void the_last_dir_fails_in_a_deletion(void **state)
+{
+    struct fixture *f = ready();
+    struct control_request *r = request(API_STOP_REPLICA, 5);
+
+    broker_dir_failed(f->b, 0, "gone", 1);
+    for (int i = 0; i < 2; i++) {
+        leader_and_isr(f, (struct want){.leader = ME, .partition = i, .is_new = true});
+        struct stop_replica_state s = {.topic = topic_ref_new("t", ID_A),
+                .partition = i,
+                .leader_epoch = EPOCH_DURING_DELETE,
+                .delete_partition = true};
+        g_array_append_val(r->stop_states, s);
+    }
+    f->manual = true;
+    send(f, r, EPOCH);
+    struct disk_batch *batch = g_queue_pop_head(&f->batches);
+    assert_int_equal(g_array_index(batch->tasks, struct log_task, 0).partition, 1);
+    disk_batch_fail(batch, 1, -EBUSY, g_strdup("t-0 is busy"));
+    broker_disk_done(f->b, batch, 1);
+    assert_int_equal(f->halted, 1);
+    struct control_response *answer = take_response(f);
+    assert_int_equal(g_array_index(answer->partition_errors, enum kafka_error, 0), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(g_array_index(answer->partition_errors, enum kafka_error, 1), KERR_NONE);
+    control_response_free(answer);
+    destroy(f);
+}
+
 static void before_1_0_one_dir_is_all(void **state)
 {
     struct fixture *f = make("inter.broker.protocol.version=0.11.0");
@@ -206,6 +235,7 @@ int main(void)
             cmocka_unit_test(the_next_dir_is_tried),
             cmocka_unit_test(one_bad_task_is_no_bad_dir),
             cmocka_unit_test(a_failed_dir),
+            cmocka_unit_test(the_last_dir_fails_in_a_deletion),
             cmocka_unit_test(before_1_0_one_dir_is_all),
             cmocka_unit_test(dirs_are_filled_evenly),
             cmocka_unit_test(torn_ones_are_made_again),
