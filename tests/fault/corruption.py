@@ -91,16 +91,19 @@ def main():
     rng = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else int(time.time()))
     lib.mounts_of_its_own()
     cluster = lib.Cluster(kafkafs, brokers=2)
-    faults, found, extent = [], 0, 0
+    faults, found, extent, done = [], 0, 0, {'flip': 0, 'cut': 0}
     try:
         good, values = make_store(cluster)
         store = f'{cluster.c}/metadata/data.mdb'
         with open(store, 'rb') as f:
             original = f.read()
         extent = lib.store_used(store)
-        for i in range(flips + cuts):
+        kinds = ['flip'] * flips + ['cut'] * cuts
+        rng.shuffle(kinds)
+        for i in lib.rounds(flips + cuts):
             damaged = bytearray(original)
-            if i < flips:
+            done[kinds[i]] += 1
+            if kinds[i] == 'flip':
                 at = rng.randrange(extent * 8)
                 damaged[at // 8] ^= 1 << at % 8
                 where = f'bit {at}'
@@ -125,8 +128,8 @@ def main():
         faults += [] if seen else ['control: a changed value was not found']
     finally:
         cluster.remove()
-    return lib.report('corruption', f'{flips} bit flips and {cuts} cuts in {extent} bytes, {found} found by --check, the rest harmless, '
-                      f'{len(faults)} faults', faults)
+    return lib.report('corruption', f'{done["flip"]} bit flips and {done["cut"]} cuts in {extent} bytes, {found} found by --check, '
+                      f'the rest harmless, {len(faults)} faults', faults)
 
 
 if __name__ == '__main__':

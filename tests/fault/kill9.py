@@ -200,12 +200,13 @@ def campaign(kafkafs, kills, seed, control):
     rng = random.Random(seed)
     cluster = lib.Cluster(kafkafs)
     shim = lib.Shim(f'{cluster.w}/shim') if control == 'pretend' else None
-    faults, clients, slowest = [], [Client(cluster, n, rng) for n in range(CLIENTS)], 0.0
+    faults, clients, slowest, done = [], [Client(cluster, n, rng) for n in range(CLIENTS)], 0.0, 0
     try:
         cluster.start(shim)
         for c in clients:
             os.makedirs(cluster.path(c.home))
-        for k in range(kills):
+        for k in lib.rounds(kills):
+            done = k + 1
             found = kill_round(cluster, clients, rng, cluster.kill, (lambda: swallow(shim)) if shim else lambda: None)
             if control == 'forged' and k == kills - 1:
                 clients[0].values[f'{clients[0].home}/never'] = 'written'
@@ -229,7 +230,7 @@ def campaign(kafkafs, kills, seed, control):
         faults.append(str(e))
     finally:
         cluster.remove()
-    return faults, f'{kills} kills, {sum(c.acks for c in clients)} acks, slowest restart {slowest:.2f} s, seed {seed}'
+    return faults, f'{done} kills, {sum(c.acks for c in clients)} acks, slowest restart {slowest:.2f} s, seed {seed}'
 
 
 def main():

@@ -119,7 +119,7 @@ def check(text):
 def main():
     kafkafs, n = sys.argv[1], int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else int(time.time())
-    rng, faults, cut_off = random.Random(seed), [], 0
+    rng, faults, cut_off, done = random.Random(seed), [], 0, 0
     with open(f'{HERE}/histories.bad') as f:
         bad = f.read()
     known = len(bad.strip().split('\n\n'))
@@ -129,7 +129,8 @@ def main():
     try:
         cluster.start()
         os.mkdir(cluster.path('app'))
-        for i in range(n):
+        for i in lib.rounds(n):
+            done = i + 1
             text, errors, unanswered = history(cluster, i, rng)
             cut_off += unanswered
             faults += [f'history {i}: {e}' for e in errors]
@@ -142,7 +143,7 @@ def main():
         cluster.stop()
     finally:
         cluster.remove()
-    return lib.report('linearizable', f'{n} histories of {CLIENTS * FILES * OPS} operations, each with a kill, {cut_off} operations '
+    return lib.report('linearizable', f'{done} histories of {CLIENTS * FILES * OPS} operations, each with a kill, {cut_off} operations '
                       f'cut off; {known} known bad ones caught; {len(faults)} faults, seed {seed}', faults)
 
 

@@ -82,12 +82,13 @@ def rounds_on(kafkafs, disk, kind, rounds, rng, control):
     # the broker files are ours, not the daemon's to sync
     subprocess.run(['sync', '-f', disk.mount_point], check=True)
     shim = lib.Shim(f'{cluster.w}/shim')
-    clients, faults = [kill9.Client(cluster, n, rng) for n in range(kill9.CLIENTS)], []
+    clients, faults, done = [kill9.Client(cluster, n, rng) for n in range(kill9.CLIENTS)], [], 0
     try:
         cluster.start(shim)
         for c in clients:
             os.makedirs(cluster.path(c.home))
-        for r in range(rounds):
+        for r in lib.rounds(rounds):
+            done = r + 1
             if control:
                 cluster.settle()
                 shim['pretend'] = 2
@@ -110,7 +111,7 @@ def rounds_on(kafkafs, disk, kind, rounds, rng, control):
     finally:
         cluster.remove()
         disk.remove()
-    return faults, sum(c.acks for c in clients)
+    return faults, done, sum(c.acks for c in clients)
 
 
 def usable_disks(kinds):
@@ -130,8 +131,8 @@ def main():
     kinds = [a.partition('=')[2] for a in sys.argv[1:] if a.startswith('--on=')] or ['ext4', 'xfs']
     each = rounds // len(kinds)
     for kind, disk in usable_disks(kinds):
-        found, acks = rounds_on(kafkafs, disk, kind, each, rng, control)
-        done.append(f'{each} power cuts on {kind} with {acks} acks')
+        found, cuts, acks = rounds_on(kafkafs, disk, kind, each, rng, control)
+        done.append(f'{cuts} power cuts on {kind} with {acks} acks')
         faults += found
         if control and not found:
             return lib.report('powercut-control', f'{done[-1]}, seed {seed}', ['nothing was lost without syncs'])

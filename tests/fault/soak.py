@@ -255,9 +255,11 @@ def campaign(kafkafs, seconds, znodes, seed, control):
         os.environ.pop('LD_PRELOAD', None)
         work.prepare()
         begun = time.monotonic()
-        while time.monotonic() < begun + seconds and not faults:
+        for _ in lib.rounds(sys.maxsize):
             faults += work.run_round()
             samples.append((time.monotonic() - begun, measure(cluster)))
+            if faults or time.monotonic() > begun + seconds:
+                break
         faults += [f'exit status {status}' for status in [cluster.stop()] if status]
         faults += [x for x in [cluster.check_store()] if x]
     except (lib.NotReady, lib.Stuck, OSError) as e:
@@ -280,7 +282,7 @@ def main():
     for name, (level, more, most) in table.items():
         print(f'    {name:12} {level:12.0f}, rises by {more:10.1f} (limit {most:.0f})')
     counts = ', '.join(f'{n} {what}' for what, n in work.counts.items())
-    text = f'{seconds:.0f} s, {znodes} znodes, {work.round} rounds: {counts}; seed {seed}'
+    text = f'{samples[-1][0] if samples else 0:.0f} s, {znodes} znodes, {work.round} rounds: {counts}; seed {seed}'
     if control:
         missed = [f'{name} grows and is not seen' for name in ('memory', 'descriptors', 'threads', 'store') if name not in grown]
         return lib.report('soak-control', f'{text}; grows: {", ".join(grown)}', faults + missed + rule_faults())

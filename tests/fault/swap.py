@@ -113,9 +113,9 @@ def refused_again(cluster, topics):
 
 
 def deletions(cluster, outside, n):
-    """n deletions under attack, twenty topics at a time; returns faults and the number of swaps."""
-    faults, swaps, batch = [], 0, 20
-    for first in range(0, n, batch):
+    """n deletions under attack, twenty topics at a time; returns faults, swaps and deletions."""
+    faults, swaps, done, batch = [], 0, 0, 20
+    for first in (batch * i for i in lib.rounds(-(-n // batch))):
         topics = [f't{i}' for i in range(first, min(n, first + batch))]
         for t in topics:
             lib.write_once(cluster.path('brokers/topics', t), b'{"version":1,"partitions":{"0":[1]}}\n')
@@ -131,22 +131,23 @@ def deletions(cluster, outside, n):
         if outside.lost():
             faults.append(f'{outside.lost()} files outside are gone, deleting {topics[0]} to {topics[-1]}')
             outside.fill()
-    return faults, swaps
+        done += len(topics)
+    return faults, swaps, done
 
 
 def main():
     kafkafs, n = sys.argv[1], int(sys.argv[2])
-    cluster, swaps = lib.Cluster(kafkafs, brokers=1), 0
+    cluster, swaps, done = lib.Cluster(kafkafs, brokers=1), 0, 0
     try:
         faults = [] if control(cluster.w) else ['the control lost nothing: the attack does not work']
         outside = Outside(cluster.w)
         cluster.start()
-        found, swaps = deletions(cluster, outside, n)
+        found, swaps, done = deletions(cluster, outside, n)
         faults += found
         faults += [f'exit status {s}' for s in [cluster.stop()] if s]
     finally:
         cluster.remove()
-    return lib.report('swap', f'{n} deletions while {swaps} swaps, {len(faults)} faults', faults)
+    return lib.report('swap', f'{done} deletions while {swaps} swaps, {len(faults)} faults', faults)
 
 
 if __name__ == '__main__':
