@@ -195,16 +195,34 @@ static int allocate(int fd, uint64_t from, uint64_t to)
     return errno == EDQUOT || errno == EFBIG ? -ENOSPC : -errno;
 }
 
+static int write_zeros(int fd, uint64_t from, uint64_t to)
+{
+    static const char zeros[64 << 10];
+    while (from < to) {
+        ssize_t n = pwrite(fd, zeros, MIN(sizeof zeros, to - from), (off_t)from);
+        if (n < 0 && errno != EINTR)
+            return errno == EDQUOT || errno == EFBIG ? -ENOSPC : -errno;
+        from += n > 0 ? (uint64_t)n : 0;
+    }
+    return 0;
+}
+
+static int extend(int fd, uint64_t from, uint64_t to)
+{
+    int err = allocate(fd, from, to);
+    return err == 0 ? write_zeros(fd, from, to) : err;
+}
+
 int lmdb_dir_reserve(int fd, uint64_t *end, uint64_t need)
 {
     if (need <= *end)
         return 0;
     uint64_t ample = (need / RESERVE_CHUNK + 1) * RESERVE_CHUNK;
-    int err = allocate(fd, *end, ample);
+    int err = extend(fd, *end, ample);
     if (err == 0) {
         *end = ample;
     } else if (err == -ENOSPC) {
-        err = allocate(fd, *end, need);
+        err = extend(fd, *end, need);
         if (err == 0)
             *end = need;
     }

@@ -29,5 +29,7 @@ int lmdb_dir_check_pages(int fd, const char *dir, char **ret_why);
 int lmdb_dir_publish(const struct lmdb_dir *d);
 
 /* Makes sure that the file `fd` has blocks for all bytes from `*end` up to `need`, and is that long, so that a commit
- * cannot run out of space half-way. Advances `*end`. -ENOSPC, or another -errno. */
+ * cannot run out of space half-way. They are written with zeros, and whatever was there is lost: the first write to a
+ * block that was merely allocated costs a commit of the filesystem's journal, which whoever waits for the next fsync
+ * would pay for each page again. Advances `*end`. -ENOSPC, or another -errno. */
 int lmdb_dir_reserve(int fd, uint64_t *end, uint64_t need);

@@ -74,7 +74,9 @@ int lmdb_space_ensure(
         return err;
     if (!removes)
         need += MARGIN_PAGES;
-    err = lmdb_dir_reserve(s->fd, &s->reserved_end, (info.me_last_pgno + 1 + need) * s->page_size);
+    uint64_t in_use = (info.me_last_pgno + 1) * s->page_size; /* more than was reserved if that was too little */
+    s->reserved_end = MAX(s->reserved_end, in_use);
+    err = lmdb_dir_reserve(s->fd, &s->reserved_end, in_use + need * s->page_size);
     *ret_short = err == -ENOSPC;
     if (err != -ENOSPC)
         return err;
