@@ -12,6 +12,7 @@ struct intake {
     pthread_cond_t wake;   /* for the store thread */
     struct store_item *first, **tail;
     size_t n_urgent; /* queued items that somebody outside waits for */
+    size_t awaited;  /* so many of those the store thread wants before it is woken; 0: any item */
     size_t n_ops, n_bytes;
     bool closed;
 };
@@ -56,6 +57,11 @@ static void count(struct intake *in, const struct store_item *item, int sign)
     in->n_bytes += (size_t)sign * item->bytes;
 }
 
+static bool group_full(const struct intake *in)
+{
+    return in->n_ops >= GROUP_OPS || in->n_bytes >= GROUP_BYTES;
+}
+
 bool intake_push(struct intake *in, struct store_item *item)
 {
     item->next = NULL;
@@ -66,7 +72,8 @@ bool intake_push(struct intake *in, struct store_item *item)
         *in->tail = item;
         in->tail = &item->next;
         count(in, item, 1);
-        pthread_cond_signal(&in->wake);
+        if (in->n_urgent >= in->awaited || group_full(in))
+            pthread_cond_signal(&in->wake);
     }
     pthread_mutex_unlock(&in->mutex);
     return open;
@@ -93,17 +100,14 @@ static void wait_for_item(struct intake *in, int64_t timeout_us)
     }
 }
 
-static bool group_full(const struct intake *in)
-{
-    return in->n_ops >= GROUP_OPS || in->n_bytes >= GROUP_BYTES;
-}
-
-static void wait_for_client(struct intake *in, int64_t linger_us)
+static void wait_for_clients(struct intake *in, size_t n_clients, int64_t linger_us)
 {
     struct timespec deadline = deadline_after(linger_us);
-    while (in->n_urgent == 0 && !in->closed && !group_full(in))
+    in->awaited = n_clients;
+    while (in->n_urgent < n_clients && !in->closed && !group_full(in))
         if (pthread_cond_timedwait(&in->wake, &in->mutex, &deadline) != 0)
-            return;
+            break;
+    in->awaited = 0;
 }
 
 static struct store_item *cut_group(struct intake *in)
@@ -129,15 +133,23 @@ static struct store_item *cut_group(struct intake *in)
     return group;
 }
 
-struct store_item *intake_take(struct intake *in, int64_t timeout_us, int64_t linger_us)
+struct store_item *intake_take(struct intake *in, int64_t timeout_us, size_t n_clients, int64_t linger_us)
 {
     pthread_mutex_lock(&in->mutex);
     wait_for_item(in, timeout_us);
     if (in->first && linger_us > 0)
-        wait_for_client(in, linger_us);
+        wait_for_clients(in, n_clients, linger_us);
     struct store_item *group = in->first ? cut_group(in) : NULL;
     pthread_mutex_unlock(&in->mutex);
     return group;
+}
+
+size_t intake_clients(struct intake *in)
+{
+    pthread_mutex_lock(&in->mutex);
+    size_t n = in->n_urgent;
+    pthread_mutex_unlock(&in->mutex);
+    return n;
 }
 
 void intake_close(struct intake *in)

@@ -25,8 +25,11 @@ void intake_free(struct intake *in);
 /* Any thread. Takes the item over; false after intake_close(): then it is still the caller's. */
 bool intake_push(struct intake *in, struct store_item *item);
 /* The next group, linked by `next`, in order of arrival: changes of sessions first, then transactions, since a session
- * is ended by what is committed of it. Waits up to `timeout_us` (-1: for ever) for the first item; if there are only
- * internal transactions, up to `linger_us` for a client's to join them. NULL: nothing came, or closed and empty. */
-struct store_item *intake_take(struct intake *in, int64_t timeout_us, int64_t linger_us);
+ * is ended by what is committed of it. Waits up to `timeout_us` (-1: for ever) for the first item, and then, as long as
+ * fewer than `n_clients` of the items are what somebody outside waits for, up to `linger_us` for more of those. NULL:
+ * nothing came, or closed and empty. */
+struct store_item *intake_take(struct intake *in, int64_t timeout_us, size_t n_clients, int64_t linger_us);
+/* How many items that somebody outside waits for are queued. */
+size_t intake_clients(struct intake *in);
 void intake_close(struct intake *in);
 bool intake_closed(struct intake *in);

@@ -28,6 +28,7 @@ struct store {
     bool read_only;
     int64_t commit_us;      /* moving average of a commit's time */
     int64_t last_client_us; /* CLOCK_MONOTONIC of the last group with a client's transaction */
+    size_t clients;         /* at work: they were in the last group, or queued while it was being committed */
 };
 
 /* One item in the course of a batch. */
@@ -140,6 +141,14 @@ static void refuse(struct store *s, struct work *w, int rc)
 
 /* ---- batches ---- */
 
+static size_t count_clients(const struct work *works, size_t n)
+{
+    size_t clients = 0;
+    for (size_t i = 0; i < n; i++)
+        clients += works[i].item->type == ITEM_TXN && works[i].txn->origin == TXN_CLIENT;
+    return clients;
+}
+
 /* Applies, commits and publishes as one. After an error it is as if nothing had been tried. */
 static int try_batch(struct store *s, struct work *works, size_t n)
 {
@@ -153,6 +162,7 @@ static int try_batch(struct store *s, struct work *works, size_t n)
         apply_rollback(s->applier);
         return err;
     }
+    s->clients = count_clients(works, n) + intake_clients(s->intake); /* before those in it are answered */
     for (size_t i = 0; i < n; i++)
         publish(s, &works[i], changes);
     return 0;
@@ -205,8 +215,10 @@ static void drop_unfinished(struct store *s)
     }
 }
 
-/* How long a group of internal transactions waits for a client's: for a client that makes one change after the other,
- * while the controller makes others in consequence, one fsync then serves both. */
+/* How long a group waits for as many clients as are at work, or at least one. Those who were answered together come
+ * back together, so one fsync goes on serving all of them, where without it two halves would take turns; and for a
+ * client that makes one change after the other, while the controller makes others in consequence, one fsync serves
+ * both. A client that does not come back is waited for once. */
 static int64_t linger_us(const struct store *s)
 {
     int64_t recent = MAX(CLIENT_RECENT_US, 4 * s->commit_us);
@@ -217,7 +229,8 @@ static void *store_thread(void *arg)
 {
     struct store *s = arg;
     for (;;) {
-        struct store_item *group = intake_take(s->intake, s->unfinished ? RETRY_US : -1, linger_us(s));
+        struct store_item *group =
+                intake_take(s->intake, s->unfinished ? RETRY_US : -1, MAX(s->clients, 1), linger_us(s));
         if (!group && intake_closed(s->intake))
             return NULL;
         run_group(s, group);
@@ -242,7 +255,7 @@ size_t store_step(struct store *s)
 {
     size_t n = 0;
     struct store_item *group;
-    while ((group = intake_take(s->intake, 0, 0)))
+    while ((group = intake_take(s->intake, 0, 0, 0)))
         n += run_group(s, group);
     return n;
 }
