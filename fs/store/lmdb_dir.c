@@ -197,7 +197,7 @@ static int allocate(int fd, uint64_t from, uint64_t to)
 
 static int write_zeros(int fd, uint64_t from, uint64_t to)
 {
-    static const char zeros[64 << 10];
+    static char zeros[RESERVE_CHUNK]; /* never touched, so it is no memory */
     while (from < to) {
         ssize_t n = pwrite(fd, zeros, MIN(sizeof zeros, to - from), (off_t)from);
         if (n < 0 && errno != EINTR)
