@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "fs/store/crc32c.h"
+#include "fs/store/lmdb_space.h"
 
 static char *file_of(const char *dir)
 {
@@ -492,9 +493,46 @@ static void test_newer_layout(void **state)
     fixture_remove(dir);
 }
 
+/* What is reserved is written with zeros, so that no later fsync pays for it; what is in use is spared, even if more
+ * was used than had been reserved. */
+static void test_reserve(void **state)
+{
+    char *dir = fixture_dir(), *before, *after, *why;
+    make_store(dir, 400);
+    assert_int_equal(try_open(dir, true, &before, &why), 0);
+    g_autofree char *file = file_of(dir);
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    MDB_envinfo info;
+    assert_int_equal(mdb_env_create(&env), 0);
+    assert_int_equal(mdb_env_open(env, file, MDB_NOSUBDIR | MDB_NOLOCK, 0600), 0);
+    assert_int_equal(mdb_env_info(env, &info), 0);
+    struct lmdb_space space = {.env = env, .page_size = 4096, .reserved_end = 0};
+    assert_int_equal(mdb_env_get_fd(env, &space.fd), 0);
+    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    assert_int_equal(mdb_dbi_open(txn, NULL, 0, &dbi), 0);
+    bool is_short = true;
+    assert_int_equal(lmdb_space_ensure(&space, txn, dbi, NULL, 0, &is_short), 0);
+    assert_false(is_short);
+    assert_true(space.reserved_end > (info.me_last_pgno + 1) * space.page_size);
+    struct stat st;
+    assert_int_equal(fstat(space.fd, &st), 0);
+    assert_true(st.st_size >= (off_t)space.reserved_end);
+    assert_int_equal(lseek(space.fd, 0, SEEK_HOLE), st.st_size);
+    mdb_txn_abort(txn);
+    mdb_env_close(env);
+    assert_int_equal(try_open(dir, true, &after, &why), 0);
+    assert_string_equal(after, before);
+    g_free(before);
+    g_free(after);
+    fixture_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_reserve),
             cmocka_unit_test(test_modes_and_links),
             cmocka_unit_test(test_second_process),
             cmocka_unit_test(test_read_only),
