@@ -4,7 +4,6 @@
  * lines are dropped, and a reader that missed some is told with a line `lost N` (N lines). Thread-safe; a writer never
  * waits for a reader.
  */
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 

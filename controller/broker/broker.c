@@ -1,8 +1,6 @@
 /* One broker: what comes in, in order. The rules of each request are in files of their own. */
 #include "controller/broker/broker_core.h"
 #include "controller/json/codec.h"
-#include <errno.h>
-#include <string.h>
 
 static void pending_free(struct pending_request *p)
 {

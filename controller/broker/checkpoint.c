@@ -3,7 +3,6 @@
 #include "controller/broker/log_dir.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char *const file_names[CHECKPOINT_N] = {

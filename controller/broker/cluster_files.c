@@ -1,7 +1,6 @@
 #include "controller/broker/cluster_files.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 #include "controller/broker/properties.h"
 

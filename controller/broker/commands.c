@@ -2,7 +2,6 @@
 #include "controller/broker/engine_internal.h"
 #include "fs/tree/path.h"
 #include <errno.h>
-#include <string.h>
 
 /* ---- doors: the tree ---- */
 

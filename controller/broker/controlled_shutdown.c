@@ -1,6 +1,5 @@
 /* The broker's side of a controlled shutdown (KafkaServer.controlledShutdown). */
 #include "controller/broker/broker_core.h"
-#include <string.h>
 
 #define CONTROLLER_SOCKET_TIMEOUT_MS 30000
 

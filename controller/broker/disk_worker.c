@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <string.h>
 #include <unistd.h>
 
 struct disk_worker {

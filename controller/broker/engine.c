@@ -3,7 +3,6 @@
 #include "controller/broker/log_names.h"
 #include <errno.h>
 #include <stdarg.h>
-#include <string.h>
 #include <time.h>
 
 #define HIGH_WATERMARK_PERIOD_MS 5000

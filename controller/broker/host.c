@@ -2,7 +2,6 @@
 #include "controller/broker/engine_internal.h"
 #include "controller/broker/listeners.h"
 #include <errno.h>
-#include <string.h>
 
 #define HIGH_WATERMARK_PERIOD_MS 5000 /* replica.high.watermark.checkpoint.interval.ms */
 #define RECOVERY_POINT_FIRST_MS 30000 /* LogManager's initial delay */

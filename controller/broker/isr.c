@@ -7,7 +7,6 @@
  * controller.
  */
 #include "controller/broker/isr.h"
-#include <string.h>
 
 #define RETRY_BACKOFF_MS 50
 #define REQUEST_TIMEOUT_MS 30000

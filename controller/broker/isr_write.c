@@ -8,7 +8,6 @@
 #include "controller/broker/isr.h"
 #include "controller/json/codec.h"
 #include "fs/tree/path.h"
-#include <string.h>
 
 bool isr_by_request(const struct broker *b)
 {

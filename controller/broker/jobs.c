@@ -2,7 +2,6 @@
 #include "controller/broker/engine_internal.h"
 #include "controller/broker/log_names.h"
 #include <errno.h>
-#include <string.h>
 
 #define ALL_CHECKPOINTS ((1u << CHECKPOINT_N) - 1)
 

@@ -1,7 +1,6 @@
 /* LeaderAndIsr: ReplicaManager.becomeLeaderOrFollower, LogManager.getOrCreateLog. */
 #include "controller/broker/broker_core.h"
 #include "controller/json/codec.h"
-#include <errno.h>
 #include <string.h>
 
 static const struct partition_state *state_of(const struct request_work *w, uint32_t index)

@@ -1,4 +1,5 @@
 #include "controller/broker/log_names.h"
+#include <stdbool.h>
 #include <errno.h>
 #include <glib.h>
 #include <string.h>

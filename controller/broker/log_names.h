@@ -2,7 +2,6 @@
 /* Names of the directories inside a log dir (kafka.log.LocalLog.parseTopicPartitionName, logDeleteDirName). Pure. */
 #include <stdint.h>
 #include <limits.h>
-#include <stdbool.h>
 
 enum log_name_kind {
     LOG_CURRENT, /* <topic>-<partition> */

@@ -6,7 +6,6 @@
  */
 #include "controller/broker/properties.h"
 #include <errno.h>
-#include <string.h>
 
 struct reader {
     const char *at, *end;

@@ -1,6 +1,5 @@
 /* StopReplica: ReplicaManager.stopReplicas, LogManager.asyncDelete. */
 #include "controller/broker/broker_core.h"
-#include <errno.h>
 #include <string.h>
 
 static const struct stop_replica_state *state_of(const struct request_work *w, uint32_t index)

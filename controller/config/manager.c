@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <string.h>
 #include "controller/config/internal.h"
 #include "controller/config/value.h"
 #include "controller/json/codec.h"

@@ -1,4 +1,3 @@
-#include <string.h>
 #include "controller/config/quota.h"
 #include "controller/config/sanitizer.h"
 

@@ -1,6 +1,5 @@
 /* TopicConfigHandler, and what LogManager reads when it makes a log. */
 #include <errno.h>
-#include <string.h>
 #include "controller/config/internal.h"
 #include "controller/config/throttle.h"
 

@@ -1,6 +1,5 @@
 /* What may be written: for the namespace policy and for a broker's properties file. */
 #include <errno.h>
-#include <string.h>
 #include "controller/config/entity.h"
 #include "controller/config/manager.h"
 #include "controller/config/value.h"

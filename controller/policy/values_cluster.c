@@ -1,6 +1,5 @@
 /* The values that brokers, configuration and security keep in the tree; topics and partitions are in values.c. */
 #include <string.h>
-#include "controller/json/codec.h"
 #include "controller/policy/values.h"
 
 /* A time in ms is a string in these, and any decimal in it. */

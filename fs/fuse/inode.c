@@ -1,7 +1,6 @@
 #include "fs/fuse/inode.h"
 
 #include <pthread.h>
-#include <string.h>
 #include "fs/fuse/virtual.h"
 
 #define ROOT_INO 1

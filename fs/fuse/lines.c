@@ -1,5 +1,4 @@
 /* Writing `key=value` lines (FORMAT_CONFIG): checked one by one, applied together, or one by one with O_APPEND. */
-#include <errno.h>
 #include <string.h>
 #include "fs/fuse/write.h"
 

@@ -1,6 +1,5 @@
 /* Operations on attributes, and what sets them: chmod, truncate, touch; links; statfs. */
 #include <errno.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include "fs/fuse/name.h"
 #include "fs/fuse/virtual.h"

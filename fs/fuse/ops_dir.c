@@ -1,11 +1,9 @@
 /* Operations on directories: lookup, forget, readdir. */
 #include <errno.h>
-#include <string.h>
 #include "fs/fuse/fusefs.h"
 #include "fs/fuse/name.h"
 #include "fs/fuse/notify.h"
 #include "fs/fuse/virtual.h"
-#include "fs/tree/path.h"
 
 /* Cookies of a znode's directory: these three, then the children's inode numbers. A number is never used twice and
  * children come in the order of their numbers, so a listing goes on rightly whatever is created or removed meanwhile.

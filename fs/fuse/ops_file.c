@@ -4,7 +4,6 @@
 #include <string.h>
 #include "fs/fuse/virtual.h"
 #include "fs/fuse/write.h"
-#include "fs/tree/path.h"
 
 /* ---- open ---- */
 

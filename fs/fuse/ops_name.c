@@ -1,6 +1,5 @@
 /* Operations on names: mkdir, mknod, unlink, rmdir, rename. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include "fs/fuse/edit.h"

@@ -1,5 +1,4 @@
 /* Questions to the policy about `.state`: parked until they are answered, by whatever thread. */
-#include <errno.h>
 #include <string.h>
 #include "fs/fuse/parking.h"
 #include "fs/fuse/virtual.h"

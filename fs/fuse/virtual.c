@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include "fs/fuse/parking.h"
-#include "fs/fuse/name.h"
 #include "fs/tree/path.h"
 
 #define MAX_STATE_VALUE 65536

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include "fs/tree/path.h"
 
 char *path_of(struct mount *m, const struct handle *h)
 {

@@ -1,6 +1,5 @@
 #include "fs/store/apply.h"
 
-#include <errno.h>
 #include <string.h>
 #include "fs/store/overlay.h"
 #include "fs/tree/path.h"

@@ -5,7 +5,6 @@
 #include <lmdb.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

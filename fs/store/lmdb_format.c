@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <glib.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

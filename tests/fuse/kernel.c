@@ -7,13 +7,11 @@
 #include "tests/fuse/kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "fs/tree/path.h"
 
 #define MAX_MESSAGE (1 << 18)
 #define PATIENCE_MS 20000

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include "tests/fuse/kernel.h"
 
 static struct kernel *k;

@@ -7,9 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 #include "tests/fuse/kernel.h"
 
 static struct kernel *k;

@@ -1,5 +1,4 @@
 #include "tests/unit/config_fixture.h"
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include "controller/json/codec.h"

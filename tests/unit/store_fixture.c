@@ -1,7 +1,6 @@
 #include "store_fixture.h"
 
 #include <string.h>
-#include <unistd.h>
 #include <glib/gstdio.h>
 
 static int64_t now_ms(void *ctx)

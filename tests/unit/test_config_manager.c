@@ -4,7 +4,6 @@
  * (tests/kafka-issues.md).
  */
 #include "tests/unit/config_manager_fixture.h"
-#include <errno.h>
 #include <string.h>
 
 static void test_no_notification(void **state)

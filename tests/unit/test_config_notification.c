@@ -1,7 +1,6 @@
 /* The listener of /config/changes: order, once each, bad ones, purge; a bad one blocks nothing (change a5924025126). */
 #include "tests/unit/config_fixture.h"
 #include <errno.h>
-#include <string.h>
 #include "controller/config/notification.h"
 
 enum { EXPIRY_MS = 900000 };

@@ -1,6 +1,5 @@
 /* The eight-level precedence of client quotas, whole; names as Kafka compares them. */
 #include "tests/unit/config_fixture.h"
-#include <string.h>
 #include "controller/config/quota.h"
 
 static void set(struct quota_table *t, const char *path, const char *value)

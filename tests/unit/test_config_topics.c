@@ -1,7 +1,5 @@
 /* Topics: overrides, documents, a topic that is made and made again, what is said of bad values, throttles. */
 #include "tests/unit/config_manager_fixture.h"
-#include <errno.h>
-#include <string.h>
 
 static void test_topic_override(void **state)
 {

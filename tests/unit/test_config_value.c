@@ -1,6 +1,5 @@
 /* Definitions, values, throttle lists and names. */
 #include "tests/unit/config_fixture.h"
-#include <errno.h>
 #include <string.h>
 #include "controller/config/sanitizer.h"
 #include "controller/config/throttle.h"

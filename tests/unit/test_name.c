@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include <string.h>
-#include <stdlib.h>
 #include "fs/fuse/name.h"
 
 static void check(const char *znode, const char *shown)

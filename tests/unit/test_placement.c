@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <glib.h>
-#include <string.h>
 #include "controller/policy/placement.h"
 
 static void assert_row(const struct placement *p, uint32_t start, uint32_t shift, int32_t first, int32_t partition,

@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <string.h>
 #include "fs/policy.h"
 #include "fs/store/store.h"
 

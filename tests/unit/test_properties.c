@@ -8,7 +8,6 @@
 #include <glib/gstdio.h>
 #include <limits.h>
 #include <string.h>
-#include <unistd.h>
 #include "controller/broker/properties.h"
 
 /* ---- the syntax ---- */

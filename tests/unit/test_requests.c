@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include <pthread.h>
-#include <string.h>
 #include "controller/requests.h"
 
 static void test_broker_ids(void **state)

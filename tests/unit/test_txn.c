@@ -5,7 +5,6 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <glib.h>
-#include <string.h>
 #include "fs/tree/txn.h"
 
 static void test_bytes(void **state)
