@@ -11,7 +11,7 @@
 int config_value_parse(const struct config_def *def, const char *text, char **ret, char **ret_why);
 /* A whole number as Java's Long.parseLong reads it, after trimming. */
 bool config_parse_long(const char *text, int64_t *ret);
-/* As Java's Double.toString prints it; newly allocated. */
+/* As Java's Double.toString prints a finite number; newly allocated. */
 char *config_format_double(double value);
 /* Untrusted text for a reason or an event: at most 100 bytes, cut at a character; newly allocated. */
 char *config_clip(const char *text);

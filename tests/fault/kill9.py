@@ -219,6 +219,7 @@ def campaign(kafkafs, kills, seed, control):
             for c in clients:
                 found += c.audit()
             found += cluster.broker_faults()
+            found += cluster.said() if found else []
             faults += [f'kill {k + 1}: {f}' for f in found]
             if found and not control:
                 lib.say(f'kill {k + 1}: {found[0]}')

@@ -208,6 +208,11 @@ class Cluster:
             found += [f'{b}/{x}' for x in there if x.rpartition('-')[0] == topic or x.startswith(topic + '-')]
         return found
 
+    def said(self):
+        """What the daemon has said last, to explain a fault: a disk that is silent for 30 s is no longer waited for."""
+        with open(self.path('.state/errors')) as f:
+            return [f'.state/errors: {line.strip()}' for line in f.readlines()[-5:]]
+
     def broker_faults(self):
         """Which of the brokers do not run, and why."""
         states = {}

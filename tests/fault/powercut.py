@@ -101,6 +101,7 @@ def rounds_on(kafkafs, disk, kind, rounds, rng, control):
             for c in clients:
                 found += c.audit()
             found += cluster.broker_faults()
+            found += cluster.said() if found else []
             faults += [f'{kind}, round {r + 1}: {x}' for x in found]
             if found:
                 break

@@ -55,9 +55,10 @@ static void numbers(uint8_t which, const uint8_t *input, size_t size)
     if (size < sizeof real)
         return;
     memcpy(&real, input, sizeof real);
+    if (!isfinite(real))
+        return;
     printed = config_format_double(real);
-    if (isfinite(real))
-        FUZZ_CHECK(g_ascii_strtod(printed, NULL) == real);
+    FUZZ_CHECK(g_ascii_strtod(printed, NULL) == real);
 }
 
 static void throttle(uint8_t which, const uint8_t *input, size_t size)
