@@ -1,7 +1,7 @@
 #include "controller/broker/log_names.h"
-#include <stdbool.h>
 #include <errno.h>
 #include <glib.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
 
