@@ -133,7 +133,7 @@ e2e() {
 stage_e2e() {
     local files=("${FILES[@]}")
     [ ${#files[@]} != 0 ] || files=("$ROOT"/tests/e2e/*.bats)
-    e2e plain "$ROOT/build/kafkafs" 60 "${files[@]}"
+    e2e plain "$ROOT/build/kafkafs" 120 "${files[@]}"
 }
 
 # e2e_of LABEL KAFKAFS SECONDS NAME...: the same with files named without directory and ending.
