@@ -123,8 +123,8 @@ static mode_t type_of(enum virtual_kind kind)
 }
 
 /* No entry brings an inode with it: what is below `.state` is asked for when it is looked up. */
-void listings_reply(fuse_req_t req, struct listings *all, const GPtrArray *entries, uint32_t number, off_t cookie,
-        size_t size, bool plus)
+void listings_reply(
+        fuse_req_t req, struct listings *all, GPtrArray *entries, uint32_t number, off_t cookie, size_t size, bool plus)
 {
     g_autofree char *buf = g_malloc(size);
     size_t used = 0;
@@ -142,5 +142,6 @@ void listings_reply(fuse_req_t req, struct listings *all, const GPtrArray *entri
     }
     if (position_of(cookie) >= entries->len) /* its reader is at the end */
         drop(all, number);
+    g_ptr_array_unref(entries);
     fuse_reply_buf(req, buf, used);
 }

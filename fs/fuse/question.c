@@ -118,7 +118,7 @@ void state_answer_list(struct state_question *q, const struct state_entry *entri
 {
     fuse_req_t req = answer(q);
     if (req) {
-        g_autoptr(GPtrArray) list = listing_entries_new();
+        GPtrArray *list = listing_entries_new();
         listing_entries_add(list, ".", VIRTUAL_DIRECTORY);
         listing_entries_add(list, "..", VIRTUAL_DIRECTORY);
         if (strcmp(q->path, STATE_ROOT) == 0) {

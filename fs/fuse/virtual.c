@@ -261,7 +261,7 @@ void virtual_readdir(fuse_req_t req, struct inode *dir, size_t size, off_t off, 
     struct virtual_file *v = dir->virtual_file;
     if (!v->listings)
         v->listings = listings_new();
-    g_autoptr(GPtrArray) entries = off > 0 ? listings_find(v->listings, off) : NULL;
+    GPtrArray *entries = off > 0 ? listings_find(v->listings, off) : NULL;
     if (entries)
         listings_reply(req, v->listings, entries, listing_number(off), off, size, plus);
     else

@@ -52,6 +52,7 @@ uint32_t listings_add(struct listings *all, GPtrArray *entries);
 uint32_t listing_number(off_t cookie);
 /* The listing that a cookie belongs to: a reference, or NULL. */
 GPtrArray *listings_find(struct listings *all, off_t cookie);
-/* Answers with what comes after the cookie. */
-void listings_reply(fuse_req_t req, struct listings *all, const GPtrArray *entries, uint32_t number, off_t cookie,
+/* Answers with what comes after the cookie. Takes the reference over, and lets go of it before the answer: with that,
+ * the next reader on another thread may be the last one. */
+void listings_reply(fuse_req_t req, struct listings *all, GPtrArray *entries, uint32_t number, off_t cookie,
         size_t size, bool plus);

@@ -37,7 +37,8 @@ broker_file() {
     local b=$1
     shift
     printf '%s\n' "broker.id=$b" "log.dirs=$D/$b" "listeners=PLAINTEXT://127.0.0.1:$((9090 + b))" \
-        auto.leader.rebalance.enable=false unclean.leader.election.enable=false "$@"
+        auto.leader.rebalance.enable=false unclean.leader.election.enable=false \
+        controlled.shutdown.retry.backoff.ms=100 "$@"
 }
 
 # start_kafkafs [OPTION...]: mounts $C at $M in the foreground and returns when the controller is ready.
