@@ -57,9 +57,17 @@ static struct deletion *enqueue(struct controller *c, const char *name)
 
 /* ---- what holds a deletion up ---- */
 
-/* The first step of a reassignment and the last one decide about the same replicas: the deletion waits for the end. */
-static bool is_reassigning(const struct topic *t)
+/* The first step of a reassignment and the last one decide about the same replicas: the deletion waits for the end.
+ * That of a partition whose state somebody has removed, or that never had one, has none. */
+static bool is_reassigning(struct controller *c, struct topic *t)
 {
+    for (guint i = 0; t && t->n_reassigning && i < t->partitions->len; i++) {
+        struct partition *p = t->partitions->pdata[i];
+        g_autofree char *path = p->reassigning ? partition_state_path(p) : NULL;
+        if (path && c->env.get(c->env.ctx, path, NULL, NULL) == ZNONODE) {
+            partition_set_reassigning(p, false);
+        }
+    }
     return t && t->n_reassigning > 0;
 }
 
@@ -82,7 +90,7 @@ void deletion_resume_topic(struct controller *c, const char *topic)
     if (!d) {
         return;
     }
-    d->ineligible = is_reassigning(context_topic(&c->ctx, topic));
+    d->ineligible = is_reassigning(c, context_topic(&c->ctx, topic));
     g_clear_pointer(&d->failure, g_free);
     touch(c, d);
 }
@@ -331,7 +339,7 @@ void deletion_enqueue(struct controller *c, GPtrArray *topics)
     for (guint i = 0; i < topics->len; i++) {
         struct deletion *d = enqueue(c, topics->pdata[i]);
         struct topic *t = context_topic(&c->ctx, d->name);
-        if (is_reassigning(t)) {
+        if (is_reassigning(c, t)) {
             deletion_mark_ineligible(c, t); /* after the enqueueing, or it would be lost (LinkedIn PR 14) */
         }
         touch(c, d);

@@ -420,6 +420,31 @@ static bool is_final(enum kafka_error error)
     }
 }
 
+static bool was_proposed(const struct isr_upkeep *u, const struct isr_follower *f)
+{
+    for (uint32_t i = 0; i < u->new_isr->n; i++)
+        if (u->new_isr->id[i] == f->id)
+            return u->new_isr_epochs[i] == f->epoch;
+    return false;
+}
+
+/* One of the followers may be to blame, and the others must not wait for it: who is still out fetches again. Those that
+ * have come meanwhile are proposed now. */
+static void give_up(struct broker *b, struct replica *r, gen_t gen)
+{
+    struct isr_upkeep *u = r->upkeep;
+
+    for (guint i = 0; i < u->followers->len; i++)
+        if (was_proposed(u, &g_array_index(u->followers, struct isr_follower, i)))
+            g_array_remove_index(u->followers, i--);
+    if (u->followers->len == 0) {
+        free_upkeep(b, r);
+        return;
+    }
+    isr_refused(b, r);
+    consider(b, r, gen);
+}
+
 static bool partition_answered(struct broker *b, const struct alter_partition *p, gen_t gen)
 {
     struct replica *r = isr_find_proposed(b, p->topic->name, p->partition, p->leader_epoch);
@@ -433,8 +458,7 @@ static bool partition_answered(struct broker *b, const struct alter_partition *p
     b->env->event(b->env->ctx, "broker %d %s-%d isr change refused: %s", b->id, r->topic->name, r->partition,
             kafka_error_name(p->error));
     if (is_final(p->error)) {
-        /* One of the followers may be to blame, and the others must not wait for it: who is still out fetches again. */
-        free_upkeep(b, r);
+        give_up(b, r, gen);
         return true;
     }
     set_state(b, r->upkeep, UPKEEP_QUEUED);

@@ -16,7 +16,8 @@ static void look_at_moved(struct broker *b, const struct partition_state *s)
     broker_clear_role(b, r, REPLICA_NONE);
 }
 
-/* A follower that the leader has taken in is in sync; one that is still out asks again. */
+/* A follower that the leader has taken in is in sync; one that is still out asks again when the state has changed. (Not
+ * whenever it is told: the controller tells it after each proposal, also after one that it has refused.) */
 static void look_at_followed(struct broker *b, const struct partition_state *s)
 {
     struct replica *r = replica_manager_find(&b->rm, s->topic->name, s->partition);
@@ -25,8 +26,9 @@ static void look_at_followed(struct broker *b, const struct partition_state *s)
         return;
     if (broker_ids_contain(s->isr, b->id))
         fetch_set_out_of_sync(b, r, false);
-    else
+    else if (s->partition_epoch > r->partition_epoch)
         fetch_add(b, r);
+    r->partition_epoch = MAX(r->partition_epoch, s->partition_epoch);
 }
 
 void update_metadata_apply(struct broker *b, struct request_work *w)

@@ -222,6 +222,14 @@ static void one_refused_follower(void **state)
     r = take_asked(f);
     assert_int_equal(r->partitions[0].new_isr->n, 2);
     assert_int_equal(r->partitions[0].new_isr->id[1], 3);
+    /* one that comes while another is refused is not forgotten with it, nor the next incarnation of that one */
+    fetch(f, 3, 67, 2);
+    fetch(f, 2, 55, 2);
+    r->partitions[0].error = KERR_INELIGIBLE_REPLICA;
+    broker_answered(f->b, r, 1);
+    r = take_asked(f);
+    assert_int_equal(r->partitions[0].new_isr->n, 3);
+    assert_int_equal(r->partitions[0].new_isr_epochs[1], 67);
     grant(f, r);
     assert_true(broker_idle(f->b));
     destroy(f);
@@ -321,6 +329,13 @@ static void followers_fetch(void **state)
     assert_true(g_queue_is_empty(&f->fetches));
     live(f, "12");
     fetch_request_free(g_queue_pop_head(&f->fetches));
+    /* told the same again, and then that another one was taken in */
+    update(f, (struct want){.leader = 2, .leader_epoch = 2, .isr = "2", .partition_epoch = 1});
+    assert_true(g_queue_is_empty(&f->fetches));
+    update(f, (struct want){.leader = 2, .leader_epoch = 2, .isr = "23", .partition_epoch = 2});
+    fetch_request_free(g_queue_pop_head(&f->fetches));
+    update(f, (struct want){.leader = 2, .leader_epoch = 2, .isr = "23", .partition_epoch = 2});
+    assert_true(g_queue_is_empty(&f->fetches));
     /* taken in */
     struct control_request *u = request(API_UPDATE_METADATA, 5);
     struct live_broker l[] = {{.id = 1}, {.id = 2}};
