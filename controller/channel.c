@@ -26,31 +26,43 @@ struct batch {
     bool only_selected;
 };
 
+static void make_empty(struct batch *b)
+{
+    *b = (struct batch){
+            .entries = g_array_new(FALSE, FALSE, sizeof(struct entry)),
+            .recipients = g_array_new(FALSE, FALSE, sizeof(struct recipient)),
+    };
+}
+
+static void free_contents(struct batch *b)
+{
+    g_array_unref(b->entries);
+    g_array_unref(b->recipients);
+    g_clear_pointer(&b->selected, g_array_unref);
+}
+
 struct batch *batch_new(void)
 {
-    struct batch *b = g_new0(struct batch, 1);
-    b->entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
-    b->recipients = g_array_new(FALSE, FALSE, sizeof(struct recipient));
+    struct batch *b = g_new(struct batch, 1);
+    make_empty(b);
     return b;
 }
 
+/* A failover's batch is large and must not stay so. */
 void batch_clear(struct batch *b)
 {
     for (guint i = 0; i < b->entries->len; i++) {
         g_array_index(b->entries, struct entry, i).p->batch_slot = -1;
     }
-    g_array_set_size(b->entries, 0);
-    g_array_set_size(b->recipients, 0);
-    b->update_metadata = b->full = false;
-    g_clear_pointer(&b->selected, g_array_unref);
+    free_contents(b);
+    make_empty(b);
 }
 
 void batch_free(struct batch *b)
 {
     if (b) {
         batch_clear(b);
-        g_array_unref(b->entries);
-        g_array_unref(b->recipients);
+        free_contents(b);
         g_free(b);
     }
 }

@@ -42,7 +42,7 @@ void fetch_add(struct broker *b, struct replica *r)
     if (b->shutdown.started) /* it is leaving the in-sync sets, not coming back */
         return;
     f.topic = topic_ref_ref(r->topic);
-    g_array_append_val(request_to(b, r->state->leader)->partitions, f);
+    g_array_append_val(request_to(b, r->leader)->partitions, f);
 }
 
 void fetch_flush(struct broker *b, gen_t gen)
@@ -78,7 +78,7 @@ void fetch_again(struct broker *b, int32_t leader)
     g_hash_table_iter_init(&it, b->rm.replicas);
     while (g_hash_table_iter_next(&it, &p, NULL)) {
         struct replica *r = p;
-        if (r->out_of_sync && (leader < 0 || r->state->leader == leader))
+        if (r->out_of_sync && (leader < 0 || r->leader == leader))
             fetch_add(b, r);
     }
 }

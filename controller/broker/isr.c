@@ -121,7 +121,7 @@ static void add_follower(struct broker *b, struct replica *r, const struct isr_f
 {
     struct isr_upkeep *u = r->upkeep;
 
-    if (broker_ids_contain(r->isr, f->id) || !broker_ids_contain(r->state->replicas, f->id))
+    if (broker_ids_contain(r->isr, f->id) || !broker_ids_contain(r->replicas, f->id))
         return;
     if (!u) {
         u = r->upkeep = g_new0(struct isr_upkeep, 1);

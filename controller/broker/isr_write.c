@@ -37,7 +37,7 @@ static struct bytes *new_state(const struct broker *b, const struct replica *r)
 {
     struct leader_and_isr l = {.leader = b->id,
             .leader_epoch = r->leader_epoch,
-            .controller_epoch = r->state->controller_epoch,
+            .controller_epoch = r->controller_epoch,
             .isr = r->upkeep->new_isr};
 
     return leader_and_isr_encode(&l);

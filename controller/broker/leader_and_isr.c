@@ -24,7 +24,8 @@ static bool is_in_tree(const struct broker *b, const struct topic_ref *topic)
  * was lost. Kafka refuses it, and its leader then proposes in vain until the next epoch. */
 static bool is_later_state(const struct broker *b, const struct replica *r, const struct partition_state *s)
 {
-    if (!r || !r->state || s->leader != r->state->leader || s->partition_epoch <= r->partition_epoch)
+    if (!r || r->leader_epoch == LEADER_EPOCH_NONE || s->leader != r->leader ||
+            s->partition_epoch <= r->partition_epoch)
         return false;
     return r->role == REPLICA_LEADER ||
            (r->role == REPLICA_FOLLOWER && metadata_cache_has_broker(b->metadata, s->leader));
@@ -75,10 +76,8 @@ static bool adopt_topic(struct broker *b, struct replica *r, const struct partit
 
     if (other) {
         broker_clear_role(b, r, REPLICA_NONE);
-        r->leader_epoch = LEADER_EPOCH_NONE;
-        r->partition_epoch = -1;
+        replica_forget_state(r);
         r->removed = false;
-        r->state = partition_state_unref(r->state);
     }
     if (news) {
         topic_ref_unref(r->topic);
@@ -167,10 +166,12 @@ static void apply(
         struct broker *b, struct replica *r, const struct partition_state *s, enum replica_role role, gen_t gen)
 {
     broker_clear_role(b, r, role);
-    partition_state_unref(r->state);
-    r->state = partition_state_ref((struct partition_state *)s);
+    broker_ids_unref(r->replicas);
+    r->replicas = broker_ids_ref(s->replicas);
     r->leader_epoch = s->leader_epoch;
     r->partition_epoch = s->partition_epoch;
+    r->leader = s->leader;
+    r->controller_epoch = s->controller_epoch;
     if (role == REPLICA_LEADER) {
         r->isr = broker_ids_ref(s->isr);
         isr_became_leader(b, r, gen);

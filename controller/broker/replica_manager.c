@@ -1,6 +1,12 @@
 #include "controller/broker/replica_manager.h"
 #include <string.h>
 
+/* A topic that has replicas here. */
+struct hosted_topic {
+    struct topic_ref *ref; /* of the first that came; the key lies in it */
+    size_t n;
+};
+
 static guint replica_hash(gconstpointer p)
 {
     const struct replica *r = p;
@@ -15,12 +21,29 @@ static gboolean replica_equal(gconstpointer pa, gconstpointer pb)
     return a->partition == b->partition && (a->topic == b->topic || strcmp(a->topic->name, b->topic->name) == 0);
 }
 
+static void hosted_topic_free(gpointer p)
+{
+    struct hosted_topic *t = p;
+
+    topic_ref_unref(t->ref);
+    g_free(t);
+}
+
+void replica_forget_state(struct replica *r)
+{
+    r->leader_epoch = LEADER_EPOCH_NONE;
+    r->partition_epoch = -1;
+    r->leader = LEADER_NONE;
+    r->controller_epoch = -1;
+    r->replicas = broker_ids_unref(r->replicas);
+}
+
 static void replica_free(gpointer p)
 {
     struct replica *r = p;
 
     topic_ref_unref(r->topic);
-    partition_state_unref(r->state);
+    broker_ids_unref(r->replicas);
     broker_ids_unref(r->isr);
     g_free(r);
 }
@@ -28,7 +51,7 @@ static void replica_free(gpointer p)
 void replica_manager_init(struct replica_manager *m, size_t n_dirs)
 {
     m->replicas = g_hash_table_new_full(replica_hash, replica_equal, replica_free, NULL);
-    m->topics = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    m->topics = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, hosted_topic_free);
     m->n_dirs = n_dirs;
     m->dirs = g_new0(struct log_dir_info, n_dirs);
     for (size_t i = 0; i < n_dirs; i++)
@@ -62,32 +85,35 @@ struct replica *replica_manager_add(
         struct replica_manager *m, struct topic_ref *topic, int32_t partition, bool *ret_first)
 {
     struct replica *r = g_new0(struct replica, 1);
-    guint n = GPOINTER_TO_UINT(g_hash_table_lookup(m->topics, topic->name));
+    struct hosted_topic *t = g_hash_table_lookup(m->topics, topic->name);
 
-    r->topic = topic_ref_ref(topic);
+    if (!t) {
+        t = g_new0(struct hosted_topic, 1);
+        t->ref = topic_ref_ref(topic);
+        g_hash_table_insert(m->topics, t->ref->name, t);
+    }
+    if (ret_first)
+        *ret_first = t->n == 0;
+    t->n++;
+    r->topic = topic_ref_ref(strcmp(t->ref->id, topic->id) == 0 ? t->ref : topic);
     r->partition = partition;
     r->dir = r->future_dir = -1;
-    r->leader_epoch = LEADER_EPOCH_NONE;
-    r->partition_epoch = -1;
+    replica_forget_state(r);
     g_hash_table_add(m->replicas, r);
-    g_hash_table_insert(m->topics, g_strdup(topic->name), GUINT_TO_POINTER(n + 1));
-    if (ret_first)
-        *ret_first = n == 0;
     return r;
 }
 
 bool replica_manager_remove(struct replica_manager *m, struct replica *r)
 {
-    guint n = GPOINTER_TO_UINT(g_hash_table_lookup(m->topics, r->topic->name));
+    struct hosted_topic *t = g_hash_table_lookup(m->topics, r->topic->name);
+    bool last = --t->n == 0;
 
     replica_manager_place(m, r, -1);
     replica_manager_place_future(m, r, -1);
-    if (n > 1)
-        g_hash_table_insert(m->topics, g_strdup(r->topic->name), GUINT_TO_POINTER(n - 1));
-    else
+    if (last)
         g_hash_table_remove(m->topics, r->topic->name);
     g_hash_table_remove(m->replicas, r);
-    return n == 1;
+    return last;
 }
 
 void replica_manager_place(struct replica_manager *m, struct replica *r, int dir)

@@ -19,16 +19,16 @@ struct replica {
     bool removed;         /* somebody removed the directory */
     bool busy;            /* the request in work is about it */
     bool out_of_sync;     /* a follower that is not known to be in the ISR */
-    int32_t leader_epoch; /* of the last state applied, LEADER_EPOCH_NONE before */
-    int32_t partition_epoch;
-    struct partition_state *state; /* owned reference to the last state applied; NULL before */
-    struct broker_ids *isr;        /* a leader's: owned reference */
-    struct isr_upkeep *upkeep;     /* a leader's, while followers are out of sync; isr.c */
+    /* ---- of the last state applied; before: LEADER_EPOCH_NONE, -1, LEADER_NONE, -1, NULL ---- */
+    int32_t leader_epoch, partition_epoch, leader, controller_epoch;
+    struct broker_ids *replicas; /* owned reference */
+    struct broker_ids *isr;      /* a leader's: owned reference */
+    struct isr_upkeep *upkeep;   /* a leader's, while followers are out of sync; isr.c */
 };
 
 struct replica_manager {
     GHashTable *replicas; /* set of struct replica */
-    GHashTable *topics;   /* name -> number of replicas */
+    GHashTable *topics;   /* name -> struct hosted_topic */
     size_t n_dirs;
     struct log_dir_info {
         bool online;
@@ -40,7 +40,8 @@ void replica_manager_init(struct replica_manager *m, size_t n_dirs);
 /* Every replica must be without upkeep. */
 void replica_manager_clear(struct replica_manager *m);
 struct replica *replica_manager_find(const struct replica_manager *m, const char *topic, int32_t partition);
-/* Makes one without log and role. `*ret_first`: it is the first of its topic. */
+/* Makes one without log and role. `*ret_first`: it is the first of its topic; the others share its reference, if that
+ * says the same. */
 struct replica *replica_manager_add(
         struct replica_manager *m, struct topic_ref *topic, int32_t partition, bool *ret_first);
 /* Frees it. True: it was the last one of its topic. */
@@ -48,6 +49,8 @@ bool replica_manager_remove(struct replica_manager *m, struct replica *r);
 /* Gives the replica's log a dir (-1: takes it away) and keeps the counts. */
 void replica_manager_place(struct replica_manager *m, struct replica *r, int dir);
 void replica_manager_place_future(struct replica_manager *m, struct replica *r, int dir);
+/* No state has been applied to it, as far as it knows. */
+void replica_forget_state(struct replica *r);
 /* The live dir with the fewest logs, the first of equals (LogManager.nextLogDirs); -1: none. */
 int replica_manager_next_dir(const struct replica_manager *m);
 bool replica_manager_any_dir_offline(const struct replica_manager *m);

@@ -51,9 +51,7 @@ static void start_one(struct broker *b, struct request_work *w, uint32_t index)
         return;
     r->busy = true;
     r->hosted = false;
-    r->leader_epoch = LEADER_EPOCH_NONE;
-    r->partition_epoch = -1;
-    r->state = partition_state_unref(r->state);
+    replica_forget_state(r);
     broker_work_add(w, index, r, DELETE_LOG);
     if (r->dir >= 0)
         add_task(w, r->dir, w->items->len - 1, s, false);
