@@ -132,21 +132,23 @@ static void free_deletion(gpointer arg)
     g_free(d);
 }
 
-static void free_partition(gpointer arg)
+static void clear_partition(gpointer arg)
 {
     struct partition *p = arg;
     broker_ids_unref(p->replicas);
     broker_ids_unref(p->adding);
     broker_ids_unref(p->removing);
     leader_and_isr_clear(&p->leadership);
-    g_free(p->states);
-    g_free(p);
+    if (p->states != p->few) {
+        g_free(p->states);
+    }
 }
 
 static void free_topic(gpointer arg)
 {
     struct topic *t = arg;
     g_ptr_array_unref(t->partitions);
+    g_ptr_array_unref(t->blocks);
     topic_ref_unref(t->ref);
     g_free(t);
 }
@@ -240,7 +242,8 @@ struct topic *context_topic_add(struct context *x, const char *name, const char 
     struct topic *t = g_new0(struct topic, 1);
     t->ref = topic_ref_new(name, id);
     t->czxid = czxid;
-    t->partitions = g_ptr_array_new_with_free_func(free_partition);
+    t->partitions = g_ptr_array_new_with_free_func(clear_partition);
+    t->blocks = g_ptr_array_new_with_free_func(g_free);
     t->deletion = g_hash_table_lookup(x->deletions, name);
     g_hash_table_insert(x->topics, t->ref->name, t);
     if (t->ref->id[0]) {
@@ -308,7 +311,10 @@ static guint partition_position(const struct topic *t, int32_t id)
 
 struct partition *topic_partition(const struct topic *t, int32_t id)
 {
-    guint i = partition_position(t, id);
+    guint i = (guint)id; /* where it is when none is missing */
+    if (i >= t->partitions->len || ((struct partition *)t->partitions->pdata[i])->id != id) {
+        i = partition_position(t, id);
+    }
     if (i == t->partitions->len) {
         return NULL;
     }
@@ -322,11 +328,23 @@ struct partition *context_partition(const struct context *x, const char *topic, 
     return t ? topic_partition(t, id) : NULL;
 }
 
+void topic_partitions_reserve(struct topic *t, guint n)
+{
+    t->spare = g_new0(struct partition, n);
+    t->n_spare = n;
+    g_ptr_array_add(t->blocks, t->spare);
+}
+
 struct partition *topic_partition_add(struct context *x, struct topic *t, int32_t id, struct broker_ids *replicas,
         struct broker_ids *adding, struct broker_ids *removing)
 {
-    struct partition *p = g_new0(struct partition, 1);
+    if (t->n_spare == 0) {
+        topic_partitions_reserve(t, 1);
+    }
+    struct partition *p = t->spare++;
+    t->n_spare--;
     p->topic = t;
+    p->states = p->few;
     p->id = id;
     p->batch_slot = -1;
     p->scratch = -1;
@@ -417,6 +435,18 @@ enum replica_state replica_get_state(const struct partition *p, int32_t broker)
     return REPLICA_NON_EXISTENT;
 }
 
+/* Its state is still to be set. */
+static void add_state(struct partition *p, int32_t broker)
+{
+    if (p->states != p->few) {
+        p->states = g_renew(struct replica, p->states, p->n_states + 1);
+    } else if (p->n_states == REPLICAS_INLINE) {
+        p->states = g_new(struct replica, p->n_states + 1);
+        memcpy(p->states, p->few, sizeof(p->few));
+    }
+    p->states[p->n_states++].broker = broker;
+}
+
 void replica_set_state(struct partition *p, int32_t broker, enum replica_state state)
 {
     uint32_t i = 0;
@@ -428,8 +458,7 @@ void replica_set_state(struct partition *p, int32_t broker, enum replica_state s
     } else if (state == REPLICA_NON_EXISTENT) {
         return;
     } else {
-        p->states = g_renew(struct replica, p->states, p->n_states + 1);
-        p->states[p->n_states++].broker = broker;
+        add_state(p, broker);
     }
     if (state == REPLICA_NON_EXISTENT) {
         memmove(&p->states[i], &p->states[i + 1], (--p->n_states - i) * sizeof(*p->states));

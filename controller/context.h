@@ -5,7 +5,8 @@
  * failover from the tree, emptied by the resignation. Only data and its bookkeeping; no decisions, no environment.
  *
  * Sized for hundreds of thousands of partitions: names and ids are shared (topic_ref), equal replica lists are one
- * object (context_intern), readiness for deletion is kept as counters per topic.
+ * object (context_intern), the partitions of a topic that come together are one allocation, readiness for deletion is
+ * kept as counters per topic.
  */
 #include <string.h>
 #include "controller/json/codec.h"
@@ -37,6 +38,8 @@ struct replica {
     enum replica_state state;
 };
 
+#define REPLICAS_INLINE 3
+
 struct partition {
     struct topic *topic;
     int32_t id;
@@ -46,7 +49,8 @@ struct partition {
     int32_t batch_slot;     /* channel.c: its entry in the batch that is being built, -1 outside */
     int32_t scratch;        /* of one function at a time, -1 outside */
     uint32_t n_states;      /* replicas that have a state: the assigned ones, and those on their way out */
-    struct replica *states; /* in the order in which they came */
+    struct replica *states; /* in the order in which they came: `few`, or allocated */
+    struct replica few[REPLICAS_INLINE];
     struct broker_ids *replicas, *adding, *removing; /* interned, never NULL */
     struct leader_and_isr leadership;                /* as last read or written, if has_leadership; isr interned */
 };
@@ -67,9 +71,12 @@ enum topic_unsaved {
 };
 
 struct topic {
-    struct topic_ref *ref;     /* name and id */
-    int64_t czxid;             /* of its node: the same name made again is another topic */
-    GPtrArray *partitions;     /* struct partition, sorted by id */
+    struct topic_ref *ref;   /* name and id */
+    int64_t czxid;           /* of its node: the same name made again is another topic */
+    GPtrArray *partitions;   /* struct partition, sorted by id */
+    GPtrArray *blocks;       /* what they lie in */
+    struct partition *spare; /* the rest of the last block */
+    guint n_spare;
     struct deletion *deletion; /* NULL: not queued for deletion */
     uint32_t n_reassigning;
     uint32_t n_replicas[REPLICA_STATES]; /* by state */
@@ -117,6 +124,8 @@ uint32_t topic_replica_count(const struct topic *t); /* replicas that have a sta
 /* ---- partitions ---- */
 struct partition *topic_partition(const struct topic *t, int32_t id);
 struct partition *context_partition(const struct context *x, const char *topic, int32_t id);
+/* So many are about to be added. */
+void topic_partitions_reserve(struct topic *t, guint n);
 /* References to the lists are taken over. */
 struct partition *topic_partition_add(struct context *x, struct topic *t, int32_t id, struct broker_ids *replicas,
         struct broker_ids *adding, struct broker_ids *removing);

@@ -24,6 +24,8 @@ struct controller_env {
     /* ZOK or ZNONODE; either result may be NULL if not wanted. */
     int (*get)(void *ctx, const char *path, struct bytes **ret_data, struct zstat *ret_stat);
     GPtrArray *(*children)(void *ctx, const char *path); /* names, owned by the caller; NULL: no such node */
+    /* Of struct node_below, as mirror_below() (fs/tree/mirror.h). */
+    GArray *(*below)(void *ctx, const char *path, const char *name);
     /* ---- writes: runs the transactions as one pipeline, in order, each all or nothing; returns when every one has its
      * result (txn->rc). The environment sets session, origin and generation. If the candidate's session has ended they
      * get ZSESSIONEXPIRED. They still belong to the caller. ---- */

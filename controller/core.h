@@ -66,6 +66,10 @@ char *partition_state_path(const struct partition *p);
  * The caller owns ret->isr. */
 int read_partition_state(struct controller *c, const struct partition *p, struct leader_and_isr *ret);
 
+/* The same of data that has been read: ZOK or ZBADARGUMENTS. */
+int decode_partition_state(struct controller *c, const struct partition *p, const struct bytes *data, int32_t version,
+        struct leader_and_isr *ret);
+
 struct state_write {
     struct partition *p;
     struct leader_and_isr next; /* partition_epoch: the version it is expected to replace. isr owned by the list */
@@ -125,8 +129,8 @@ struct topic *topic_load(struct controller *c, const char *name);
 /* Its deletion was taken back before it started: what was left undone meanwhile, and what brokers were told, is put
  * right. */
 void topic_take_up_again(struct controller *c, struct topic *t);
-/* Reads the leadership information of a partition; false if there is none. */
-bool partition_load_leadership(struct controller *c, struct partition *p);
+/* Reads the leadership information of its partitions; some may have none. */
+void topic_load_leadership(struct controller *c, struct topic *t);
 /* The topic node as it should be: what memory has, and partitions that only the node has (somebody has just added
  * them); if it lacks its id alone, as it is but for that. `*ret_version`: of the node. NULL: no node. */
 struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t *ret_version);

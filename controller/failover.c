@@ -48,8 +48,8 @@ static void load_topics(struct controller *c)
     g_autoptr(GPtrArray) names = c->env.children(c->env.ctx, "/brokers/topics");
     for (guint i = 0; names && i < names->len; i++) {
         struct topic *t = topic_load(c, names->pdata[i]);
-        for (guint p = 0; t && p < t->partitions->len; p++) {
-            partition_load_leadership(c, t->partitions->pdata[p]);
+        if (t) {
+            topic_load_leadership(c, t);
         }
     }
 }

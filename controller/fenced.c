@@ -94,7 +94,7 @@ char *topic_path(const char *topic)
 
 char *partition_state_path(const struct partition *p)
 {
-    char id[12]; /* a failover makes hundreds of thousands of these: concatenation costs a third of a format */
+    char id[12]; /* an election makes hundreds of thousands of these: concatenation costs a third of a format */
     char *at = id + sizeof(id);
     *--at = '\0';
     int32_t n = p->id;
@@ -104,24 +104,30 @@ char *partition_state_path(const struct partition *p)
     return g_strconcat("/brokers/topics/", p->topic->ref->name, "/partitions/", at, "/state", NULL);
 }
 
+int decode_partition_state(struct controller *c, const struct partition *p, const struct bytes *data, int32_t version,
+        struct leader_and_isr *ret)
+{
+    g_autofree char *why = NULL;
+    if (!leader_and_isr_decode(data, ret, &why)) {
+        g_autofree char *path = partition_state_path(p);
+        complain(c, EINVAL, path, "%s", why);
+        return ZBADARGUMENTS;
+    }
+    ret->partition_epoch = version;
+    return ZOK;
+}
+
 int read_partition_state(struct controller *c, const struct partition *p, struct leader_and_isr *ret)
 {
     g_autofree char *path = partition_state_path(p);
     struct bytes *data = NULL;
     struct zstat stat;
     int rc = c->env.get(c->env.ctx, path, &data, &stat);
-    if (rc) {
-        return rc;
+    if (rc == ZOK) {
+        rc = decode_partition_state(c, p, data, stat.version, ret);
     }
-    g_autofree char *why = NULL;
-    bool good = leader_and_isr_decode(data, ret, &why);
     bytes_unref(data);
-    if (!good) {
-        complain(c, EINVAL, path, "%s", why);
-        return ZBADARGUMENTS;
-    }
-    ret->partition_epoch = stat.version;
-    return ZOK;
+    return rc;
 }
 
 static void clear_state_write(gpointer arg)

@@ -64,8 +64,11 @@ void leader_and_isr_response(
     }
     for (guint i = 0; i < request->partition_states->len && i < response->partition_errors->len; i++) {
         const struct partition_state *s = request->partition_states->pdata[i];
-        struct partition *p = context_partition(&c->ctx, s->topic->name, s->partition);
         enum kafka_error error = g_array_index(response->partition_errors, enum kafka_error, i);
+        if (error != KERR_KAFKA_STORAGE_ERROR && g_hash_table_size(b->offline) == 0) {
+            continue; /* nothing to take back: so it is for nearly all, and there are many after a failover */
+        }
+        struct partition *p = context_partition(&c->ctx, s->topic->name, s->partition);
         if (!p || strcmp(p->topic->ref->id, s->topic->id) != 0) {
             continue;
         }

@@ -19,6 +19,12 @@ static GPtrArray *env_children(void *ctx, const char *path)
     return mirror_children(me->thread->config.mirror, path);
 }
 
+static GArray *env_below(void *ctx, const char *path, const char *name)
+{
+    const struct candidate *me = ctx;
+    return mirror_below(me->thread->config.mirror, path, name);
+}
+
 /* ---- writes ---- */
 
 /* Store thread. */
@@ -150,6 +156,7 @@ struct controller_env candidate_env(struct candidate *candidate)
             .ctx = candidate,
             .get = env_get,
             .children = env_children,
+            .below = env_below,
             .run = env_run,
             .send = env_send,
             .channel_open = env_channel,

@@ -3,6 +3,7 @@
  * reassignments are driven by the controller's memory: until they write the node again, or the next controller reads
  * it. A topic that is removed by hand is forgotten whole, so that its name can start again. */
 #include "controller/core.h"
+#include "fs/tree/mirror.h"
 #include "fs/tree/path.h"
 
 #define SAVE_ATTEMPTS 16
@@ -100,6 +101,7 @@ struct topic *topic_load(struct controller *c, const char *name)
     bool taken = a && a->topic_id[0] && g_hash_table_contains(c->ctx.topic_ids, a->topic_id);
     struct topic *t = context_topic_add(&c->ctx, name, a && !taken ? a->topic_id : "", stat.czxid);
     if (a) {
+        topic_partitions_reserve(t, a->partitions->len);
         for (guint i = 0; i < a->partitions->len; i++) {
             add_partition(c, t, &g_array_index(a->partitions, struct partition_assignment, i));
         }
@@ -154,15 +156,28 @@ void topic_take_up_again(struct controller *c, struct topic *t)
     reassignment_resume_all(c, none);
 }
 
-bool partition_load_leadership(struct controller *c, struct partition *p)
+/* The partition that a child of `partitions` stands for; NULL: none. */
+static struct partition *partition_named(const struct topic *t, const char *name)
 {
-    struct leader_and_isr l;
-    if (read_partition_state(c, p, &l) != ZOK) {
-        return false;
+    gint64 id;
+    bool canonical = g_ascii_isdigit(*name) && (*name != '0' || name[1] == '\0');
+    return canonical && g_ascii_string_to_signed(name, 10, 0, INT32_MAX, &id, NULL) ? topic_partition(t, (int32_t)id)
+                                                                                    : NULL;
+}
+
+void topic_load_leadership(struct controller *c, struct topic *t)
+{
+    g_autofree char *path = g_strconcat("/brokers/topics/", t->ref->name, "/partitions", NULL);
+    g_autoptr(GArray) states = c->env.below(c->env.ctx, path, "state");
+    for (guint i = 0; i < states->len; i++) {
+        const struct node_below *state = &g_array_index(states, struct node_below, i);
+        struct partition *p = partition_named(t, state->child);
+        struct leader_and_isr l;
+        if (p && decode_partition_state(c, p, state->data, state->version, &l) == ZOK) {
+            election_is_outdated(c, p, l.controller_epoch); /* the start-up goes on in vain, and another one follows */
+            partition_set_leadership(&c->ctx, p, &l);
+        }
     }
-    election_is_outdated(c, p, l.controller_epoch); /* the start-up goes on in vain then, and another one follows */
-    partition_set_leadership(&c->ctx, p, &l);
-    return true;
 }
 
 static void encode_partitions(const struct topic *t, struct topic_assignment *out)
@@ -325,9 +340,9 @@ static void create_partitions(struct controller *c, GPtrArray *partitions)
 /* A topic that comes while it is queued for deletion is loaded like one that was there before: nothing is created. */
 static void load_for_deletion(struct controller *c, struct topic *t)
 {
+    topic_load_leadership(c, t);
     for (guint i = 0; i < t->partitions->len; i++) {
         struct partition *p = t->partitions->pdata[i];
-        partition_load_leadership(c, p);
         partition_set_status(&c->ctx, p, p->has_leadership ? PARTITION_OFFLINE : PARTITION_NEW);
         for (uint32_t r = 0; r < p->replicas->n; r++) {
             replica_set_state(p, p->replicas->id[r], REPLICA_OFFLINE);

@@ -272,6 +272,32 @@ GPtrArray *mirror_children(struct mirror *m, const char *path)
     return names;
 }
 
+static void clear_node_below(gpointer arg)
+{
+    struct node_below *b = arg;
+    g_free(b->child);
+    bytes_unref(b->data);
+}
+
+GArray *mirror_below(struct mirror *m, const char *path, const char *name)
+{
+    mirror_rdlock(m);
+    struct znode *n = mirror_find(m, path);
+    GArray *all = g_array_sized_new(FALSE, FALSE, sizeof(struct node_below), n ? znode_num_children(n) : 0);
+    g_array_set_clear_func(all, clear_node_below);
+    for (struct znode *child = n ? znode_next_child(n, 0) : NULL; child; child = znode_next_child(n, child->ino)) {
+        const struct znode *found = znode_next_child(child, 0);
+        while (found && strcmp(found->name, name) != 0)
+            found = znode_next_child(child, found->ino);
+        if (found) {
+            struct node_below b = {g_strdup(child->name), bytes_ref(found->data), found->stat.version};
+            g_array_append_val(all, b);
+        }
+    }
+    mirror_unlock(m);
+    return all;
+}
+
 void mirror_rdlock(struct mirror *m)
 {
     pthread_rwlock_rdlock(&m->lock);

@@ -28,6 +28,15 @@ bool mirror_exists(struct mirror *m, const char *path);
 /* Names of the children in creation order, owned by the caller (g_ptr_array_unref frees all), or NULL if absent. */
 GPtrArray *mirror_children(struct mirror *m, const char *path);
 
+/* One walk instead of a search for each: `path`/<child>/`name`, of all children that have such a node, in the order of
+ * their creation. Owned by the caller (g_array_unref frees all); empty if `path` is absent. */
+struct node_below {
+    char *child;
+    struct bytes *data; /* a reference */
+    int32_t version;
+};
+GArray *mirror_below(struct mirror *m, const char *path, const char *name);
+
 /* ---- for FUSE: under mirror_rdlock(), pointers are good until mirror_unlock(), or longer with znode_ref() ---- */
 void mirror_rdlock(struct mirror *m);
 void mirror_unlock(struct mirror *m);

@@ -50,6 +50,11 @@ static GPtrArray *env_children(void *ctx, const char *path)
     return mirror_children(world_of(ctx)->mirror, path);
 }
 
+static GArray *env_below(void *ctx, const char *path, const char *name)
+{
+    return mirror_below(world_of(ctx)->mirror, path, name);
+}
+
 static void crash(struct world *w)
 {
     w->running->candidate = NULL; /* whoever runs it frees it */
@@ -200,6 +205,7 @@ void candidate_start(struct scripted_broker *b)
             .ctx = b,
             .get = env_get,
             .children = env_children,
+            .below = env_below,
             .run = env_run,
             .send = env_send,
             .channel_open = env_channel,

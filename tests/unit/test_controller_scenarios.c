@@ -175,6 +175,53 @@ static void reelection(void **state)
     world_free(w);
 }
 
+/* A new controller reads the states that are its partitions', under their own names. */
+static void reelection_among_strange_nodes(void **state)
+{
+    static const char *const names[] = {"00", "+0", "-0", "x", "2", "4294967296"};
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"1\":[1,2],\"0\":[2,1]}");
+    world_settle(w);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_strconcat("/brokers/topics/a/partitions/", names[i], NULL);
+        g_autofree char *state_path = g_strconcat(path, "/state", NULL);
+        world_create(w, path, NULL);
+        world_create(
+                w, state_path, "{\"controller_epoch\":1,\"leader\":3,\"version\":1,\"leader_epoch\":9,\"isr\":[3]}");
+    }
+    world_set(w, "/brokers/topics/a/partitions/1/state", "broken");
+    world_delete(w, "/controller");
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 2 epoch 0 isr 2,1");
+    expect_asked(w, "/.state/topics/a/0/state", "OnlinePartition\n");
+    expect_asked(w, "/.state/topics/a/1/state", "NewPartition\n");
+    expect_said(w->error_log, "/brokers/topics/a/partitions/1/state");
+    world_free(w);
+}
+
+/* More replicas than lie inside the partition. */
+static void five_replicas(void **state)
+{
+    struct world *w = world_new(5, NULL);
+    world_start_all(w);
+    world_topic(w, "a", "{\"0\":[1,2,3,4,5]}");
+    world_settle(w);
+    world_kill(w, 4);
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,2,3,5");
+    world_delete(w, "/controller");
+    world_settle(w);
+    expect_asked(w, "/.state/topics/a/0/replicas", "1 2 3 4 5");
+    expect_asked(w, "/.state/topics/a/0/replicas/4", "OfflineReplica\n");
+    expect_asked(w, "/.state/topics/a/0/replicas/5", "OnlineReplica\n");
+    world_start(w, 4);
+    world_mark(w, "a");
+    world_settle(w);
+    expect_gone(w, "a");
+    expect_dirs(w, "");
+    world_free(w);
+}
+
 static void delete_topic(void **state)
 {
     struct world *w = world_of_three(NULL);
@@ -526,6 +573,8 @@ int main(void)
             cmocka_unit_test(broker_stops),
             cmocka_unit_test(expand),
             cmocka_unit_test(reelection),
+            cmocka_unit_test(reelection_among_strange_nodes),
+            cmocka_unit_test(five_replicas),
             cmocka_unit_test(delete_topic),
             cmocka_unit_test(delete_waits_for_a_dead_broker),
             cmocka_unit_test(delete_disabled_and_unknown),

@@ -20,6 +20,7 @@ static struct change apply(struct mirror *m, enum change_type type, const char *
     struct change ch = {.type = type, .path = path, .data = data ? bytes_from_string(data) : NULL};
     zxid++;
     ch.stat = (struct zstat){.czxid = zxid, .mzxid = zxid, .pzxid = zxid, .mtime = 5000 + zxid, .ctime = 5000 + zxid};
+    ch.stat.version = (int32_t)zxid;
     ch.parent_pzxid = zxid;
     ch.parent_cversion = (int32_t)zxid;
     struct commit c = {.zxid = zxid, .time_ms = 5000 + zxid, .changes = &ch, .n_changes = 1};
@@ -88,6 +89,31 @@ static void test_basics(void **state)
     assert_int_equal(mirror_count(m), 2);
     mirror_free(m);
     mirror_free(NULL);
+}
+
+static void test_below(void **state)
+{
+    struct mirror *m = mirror_new(NULL, NULL);
+    zxid = 0;
+    create(m, "/p", NULL);
+    create(m, "/p/1", NULL);
+    create(m, "/p/1/other", "no");
+    create(m, "/p/1/state", "one");
+    create(m, "/p/empty", NULL);
+    create(m, "/p/0", NULL);
+    create(m, "/p/0/state", NULL);
+    create(m, "/p/state", "not below a child");
+    set(m, "/p/1/state", "two");
+    g_autoptr(GArray) all = mirror_below(m, "/p", "state"), none = mirror_below(m, "/x", "state");
+    mirror_free(m);
+    assert_int_equal(none->len, 0);
+    assert_int_equal(all->len, 2);
+    const struct node_below *b = &g_array_index(all, struct node_below, 0);
+    assert_string_equal(b[0].child, "1");
+    assert_string_equal(b[0].data->data, "two");
+    assert_int_equal(b[0].version, 9); /* of the ninth commit here */
+    assert_string_equal(b[1].child, "0");
+    assert_null(b[1].data);
 }
 
 static void test_file_becomes_directory(void **state)
@@ -337,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_basics),
+            cmocka_unit_test(test_below),
             cmocka_unit_test(test_file_becomes_directory),
             cmocka_unit_test(test_always_directory),
             cmocka_unit_test(test_removed_node),
