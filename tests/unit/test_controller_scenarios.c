@@ -195,6 +195,7 @@ static void reelection_among_strange_nodes(void **state)
     expect_state(w, "a", 0, "leader 2 epoch 0 isr 2,1");
     expect_asked(w, "/.state/topics/a/0/state", "OnlinePartition\n");
     expect_asked(w, "/.state/topics/a/1/state", "NewPartition\n");
+    assert_int_equal(GPOINTER_TO_INT(g_hash_table_lookup(w->broker[3].metadata, "a-0")), 2);
     expect_said(w->error_log, "/brokers/topics/a/partitions/1/state");
     world_free(w);
 }
