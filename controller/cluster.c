@@ -143,7 +143,8 @@ static int add_files(struct cluster *c, const struct cluster_config *config, GPt
     return rc;
 }
 
-/* The files of the cluster directory; written first where `--brokers` asks for it and there is none. */
+/* The files of the cluster directory; written first where `--brokers` asks for it and there are none but what it has
+ * left half done. */
 static int find_files(const struct cluster_config *config, GPtrArray **ret, char **ret_why)
 {
     if (!config->cluster_dir) {
@@ -151,7 +152,7 @@ static int find_files(const struct cluster_config *config, GPtrArray **ret, char
         return 0;
     }
     int rc = cluster_files_list(config->cluster_dir, ret, ret_why);
-    if (rc != 0 || (*ret)->len > 0 || config->brokers == 0)
+    if (rc != 0 || config->brokers == 0 || !cluster_files_cut_short(config->cluster_dir, config->brokers, *ret))
         return rc;
     g_ptr_array_unref(*ret);
     rc = cluster_files_write(config->cluster_dir, config->brokers, ret_why);

@@ -42,14 +42,22 @@ int cluster_files_list(const char *dir, GPtrArray **ret, char **ret_why)
     return 0;
 }
 
-int cluster_files_make(const char *dir, int32_t id, char **ret_file, char **ret_why)
+static char *default_name(const char *dir, int32_t id)
+{
+    return g_strdup_printf("%s/server-%d.properties", dir, id);
+}
+
+static char *default_text(const char *dir, int32_t id)
 {
     /* A comma would separate two log dirs, a backslash escape what follows; a relative one starts at the file's. */
     bool plain = !strpbrk(dir, ",\\\n\r");
-    g_autofree char *file = g_strdup_printf("%s/server-%d.properties", dir, id);
-    g_autofree char *text =
-            g_strdup_printf("broker.id=%d\nlisteners=PLAINTEXT://localhost:%d\nlog.dirs=%s%sbroker-%d\n", id,
-                    FIRST_PORT + (id > 0 ? (id - 1) % PORTS : PORTS), plain ? dir : "", plain ? "/" : "", id);
+    return g_strdup_printf("broker.id=%d\nlisteners=PLAINTEXT://localhost:%d\nlog.dirs=%s%sbroker-%d\n", id,
+            FIRST_PORT + (id > 0 ? (id - 1) % PORTS : PORTS), plain ? dir : "", plain ? "/" : "", id);
+}
+
+int cluster_files_make(const char *dir, int32_t id, char **ret_file, char **ret_why)
+{
+    g_autofree char *file = default_name(dir, id), *text = default_text(dir, id);
     if (g_file_test(file, G_FILE_TEST_EXISTS))
         return fail(EINVAL, ret_why, "%s: does not say broker.id=%d", file, id);
     g_autoptr(GError) error = NULL;
@@ -65,11 +73,32 @@ int cluster_files_write(const char *dir, int n, char **ret_why)
     if (n < 1 || n > BROKERS_MAX)
         return fail(EINVAL, ret_why, "--brokers=%d: a number from 1 to %d is needed", n, BROKERS_MAX);
     int rc = 0;
-    for (int id = 1; rc == 0 && id <= n; id++) {
-        g_autofree char *file = NULL;
-        rc = cluster_files_make(dir, id, &file, ret_why);
+    /* the first one last: so it is known whether this came to its end */
+    for (int id = n; rc == 0 && id >= 1; id--) {
+        g_autofree char *name = default_name(dir, id), *file = NULL;
+        if (!g_file_test(name, G_FILE_TEST_EXISTS))
+            rc = cluster_files_make(dir, id, &file, ret_why);
     }
     return rc;
+}
+
+static bool is_default(const char *dir, int32_t id, const char *file)
+{
+    g_autofree char *name = default_name(dir, id), *wanted = default_text(dir, id), *text = NULL;
+    return strcmp(file, name) == 0 && g_file_get_contents(file, &text, NULL, NULL) && strcmp(text, wanted) == 0;
+}
+
+bool cluster_files_cut_short(const char *dir, int n, const GPtrArray *files)
+{
+    guint found = 0;
+    for (int32_t id = n; id > 1 && found < files->len; id--, found++) {
+        guint at = 0;
+        while (at < files->len && !is_default(dir, id, files->pdata[at]))
+            at++;
+        if (at == files->len)
+            return false;
+    }
+    return found == files->len;
 }
 
 int32_t cluster_files_guess_id(const char *file)

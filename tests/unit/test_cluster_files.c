@@ -83,6 +83,37 @@ static void test_write(void **state)
     }
 }
 
+static bool cut_short(int n)
+{
+    GPtrArray *files;
+    char *why;
+    assert_int_equal(cluster_files_list(dir, &files, &why), 0);
+    bool yes = cluster_files_cut_short(dir, n, files);
+    g_ptr_array_unref(files);
+    return yes;
+}
+
+/* Whatever is left when writing dies is told from files that somebody has written, or that are complete. */
+static void test_cut_short(void **state)
+{
+    char *why;
+    g_autofree char *first = g_build_filename(dir, "server-1.properties", NULL);
+    assert_true(cut_short(3));
+    assert_int_equal(cluster_files_write(dir, 3, &why), 0);
+    assert_false(cut_short(3));
+    assert_false(cut_short(5));
+    g_unlink(first);
+    assert_true(cut_short(3));
+    assert_false(cut_short(2));
+    assert_false(cut_short(4));
+    g_autofree char *second = put("server-2.properties", "broker.id=2\nlog.dirs=/mine\n");
+    assert_false(cut_short(3));
+    g_unlink(second);
+    assert_true(cut_short(3));
+    g_autofree char *other = put("a.properties", "");
+    assert_false(cut_short(3));
+}
+
 static void test_guess(void **state)
 {
     g_autofree char *good = put("1", "broker.id=7\nlog.dirs=\n"), *half = put("2", "log.dirs=/x\nbroker.i"),
@@ -127,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(test_list, setup, teardown),
             cmocka_unit_test_setup_teardown(test_write, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_cut_short, setup, teardown),
             cmocka_unit_test_setup_teardown(test_guess, setup, teardown),
             cmocka_unit_test_setup_teardown(test_find, setup, teardown),
             cmocka_unit_test_setup_teardown(test_make, setup, teardown),
