@@ -58,7 +58,8 @@ struct isr_manager {
     int32_t in_flight_controller_epoch;
     unsigned writes; /* IBP < 2.7: own writes in flight */
     GArray *changed; /* IBP < 2.7: struct fetch_partition, written and not yet notified */
-    bool parked;     /* after an error of the whole request, until the timer or news of a controller */
+    bool parked;     /* after an error, until the timer or news of another controller */
+    int parked_ms;   /* how long, the last time; 0: the last answer was good */
 };
 
 struct broker {

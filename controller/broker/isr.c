@@ -9,6 +9,7 @@
 #include "controller/broker/isr.h"
 
 #define RETRY_BACKOFF_MS 50
+#define RETRY_BACKOFF_MAX_MS 3200 /* a controller whose store takes no writes any more is not asked all the time */
 #define REQUEST_TIMEOUT_MS 30000
 
 /* A fetch for a leader epoch that this broker does not have yet: its own LeaderAndIsr is on the way. */
@@ -400,7 +401,8 @@ static void park(struct broker *b)
     for (GList *l = b->isr.queued.head; l; l = l->next)
         release_cause(b, ((struct replica *)l->data)->upkeep);
     b->isr.parked = true;
-    b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, RETRY_BACKOFF_MS);
+    b->isr.parked_ms = b->isr.parked_ms ? MIN(2 * b->isr.parked_ms, RETRY_BACKOFF_MAX_MS) : RETRY_BACKOFF_MS;
+    b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, b->isr.parked_ms);
 }
 
 /* Kafka gives up on these until the next LeaderAndIsr or fetch; every other error is tried again. */
@@ -479,7 +481,9 @@ void isr_answered(struct broker *b, struct broker_request *request, gen_t gen)
     }
     for (size_t i = 0; request->error == KERR_NONE && i < request->n_partitions; i++)
         all = partition_answered(b, &request->partitions[i], gen) && all;
-    if (!all)
+    if (all)
+        b->isr.parked_ms = 0;
+    else
         park(b);
     isr_flush(b, gen);
 }
@@ -494,10 +498,14 @@ void isr_retry(struct broker *b, gen_t gen)
 
 void isr_controller_heard(struct broker *b, gen_t gen)
 {
-    if (b->isr.in_flight && b->controller_epoch > b->isr.in_flight_controller_epoch)
-        propose_again(b); /* whoever was asked is the controller no more */
-    if (b->isr.parked)
-        b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, -1);
-    b->isr.parked = false;
+    /* The one that was asked sends requests after a refusal, too: only another one is a reason to ask again at once. */
+    if (b->controller_epoch > b->isr.in_flight_controller_epoch) {
+        if (b->isr.in_flight)
+            propose_again(b);
+        if (b->isr.parked)
+            b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, -1);
+        b->isr.parked = false;
+        b->isr.parked_ms = 0;
+    }
     isr_flush(b, gen);
 }

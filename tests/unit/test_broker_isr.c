@@ -282,6 +282,40 @@ static void no_replica_any_more(void **state)
     destroy(f);
 }
 
+/* A controller that cannot write refuses, and sends its metadata all the same: that must not become a loop. */
+static void refused_by_a_controller_that_goes_on_talking(void **state)
+{
+    static const int64_t waits[] = {50, 100, 200, 400, 800, 1600, 3200, 3200};
+    struct fixture *f = leading("1");
+
+    fetch(f, 2, 55, 2);
+    for (size_t i = 0; i < G_N_ELEMENTS(waits); i++) {
+        struct broker_request *r = take_asked(f);
+        r->partitions[0].error = KERR_UNKNOWN_SERVER_ERROR;
+        broker_answered(f->b, r, 1);
+        live(f, "123");
+        assert_true(g_queue_is_empty(&f->asked));
+        assert_int_equal(f->timers[BROKER_TIMER_ALTER_PARTITION], waits[i]);
+        assert_int_equal(f->held, 0); /* nobody waits for that */
+        broker_timer(f->b, BROKER_TIMER_ALTER_PARTITION, 1);
+    }
+    struct broker_request *late = take_asked(f);
+    live_at(f, "123", 6); /* another controller */
+    grant(f, take_asked(f));
+    broker_answered(f->b, late, 1);
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    /* from the start again */
+    fetch(f, 3, 66, 2);
+    struct broker_request *r = take_asked(f);
+    r->error = KERR_NOT_CONTROLLER;
+    broker_answered(f->b, r, 1);
+    assert_int_equal(f->timers[BROKER_TIMER_ALTER_PARTITION], 50);
+    live_at(f, "123", 7);
+    grant(f, take_asked(f));
+    assert_int_equal(view(f, "t", 0).isr->n, 3);
+    destroy(f);
+}
+
 static void a_new_state_ends_a_proposal(void **state)
 {
     struct fixture *f = leading("1");
@@ -493,6 +527,7 @@ int main(void)
             cmocka_unit_test(a_fetch_may_come_early),
             cmocka_unit_test(only_live_followers_are_proposed),
             cmocka_unit_test(the_controller_changes),
+            cmocka_unit_test(refused_by_a_controller_that_goes_on_talking),
             cmocka_unit_test(refused_proposals),
             cmocka_unit_test(one_refused_follower),
             cmocka_unit_test(no_replica_any_more),
