@@ -284,16 +284,22 @@ static void make_ids(struct cluster *c, gen_t gen)
     store_submit(c->store, txn);
 }
 
-void cluster_start(struct cluster *c)
+int cluster_start(struct cluster *c)
 {
-    controller_thread_start(c->controller);
+    int rc = controller_thread_start(c->controller);
+    if (rc < 0)
+        return rc;
     gen_t gen = settle_hold_now(c->settle);
-    make_ids(c, gen);
-    engine_start(c->engine, gen);
+    rc = engine_start(c->engine, gen);
+    if (rc == 0)
+        make_ids(c, gen);
     settle_release(c->settle, gen);
+    if (rc < 0)
+        return rc;
     struct settle_waiter *waiter = settle_wait(c->settle, settle_begin(c->settle), on_settled, c);
     if (wait_settled(c, waiter))
         kafka_policy_ready(c->policy);
+    return 0;
 }
 
 void cluster_stop(struct cluster *c)

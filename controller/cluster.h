@@ -28,8 +28,8 @@ const struct policy *cluster_policy(struct cluster *c);
 /* Store thread, for each commit, after mirror_apply(). */
 void cluster_feed(struct cluster *c, const struct commit *commit);
 /* Starts threads and brokers; returns when every broker has started or failed, and a controller, if there can be one,
- * has done all of its start-up. */
-void cluster_start(struct cluster *c);
+ * has done all of its start-up. 0 or -errno: no thread; cluster_stop() is needed all the same. */
+int cluster_start(struct cluster *c);
 /* Stops brokers and controller; blocks. The store must still run. */
 void cluster_stop(struct cluster *c);
 void cluster_free(struct cluster *c);

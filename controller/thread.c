@@ -325,13 +325,11 @@ struct controller_thread *controller_thread_new(const struct controller_thread_c
     return t;
 }
 
-void controller_thread_start(struct controller_thread *t)
+int controller_thread_start(struct controller_thread *t)
 {
     int err = pthread_create(&t->thread, NULL, loop, t);
-    if (err) {
-        g_error("controller thread: %s", g_strerror(err));
-    }
-    t->started = true;
+    t->started = err == 0;
+    return -err;
 }
 
 void controller_thread_stop(struct controller_thread *t)
@@ -340,6 +338,8 @@ void controller_thread_stop(struct controller_thread *t)
     if (t->started) {
         pthread_join(t->thread, NULL);
         t->started = false;
+    } else {
+        loop(t); /* what came to a thread that could not be started */
     }
     g_ptr_array_set_size(t->candidates, 0);
     pthread_mutex_lock(&t->lock);

@@ -27,7 +27,8 @@ struct controller_thread_config {
     struct broker_link link;
 };
 struct controller_thread *controller_thread_new(const struct controller_thread_config *config);
-void controller_thread_start(struct controller_thread *t);
+/* 0 or -errno: no thread. */
+int controller_thread_start(struct controller_thread *t);
 /* Stops the thread; candidates are freed. */
 void controller_thread_stop(struct controller_thread *t);
 void controller_thread_free(struct controller_thread *t);

@@ -36,7 +36,7 @@ struct app {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     bool started, ended;
-    int served;
+    int served, begun; /* 0 or -errno: what became of the two threads */
 };
 
 static int64_t now_ms(void *ctx)
@@ -244,8 +244,11 @@ static void *start(void *arg)
 {
     struct app *a = arg;
     pthread_setname_np(pthread_self(), "start");
-    cluster_start(a->cluster);
-    set(a, &a->started);
+    a->begun = cluster_start(a->cluster);
+    if (a->begun == 0)
+        set(a, &a->started);
+    else
+        mount_stop(a->mount);
     return NULL;
 }
 
@@ -255,18 +258,16 @@ static void stop(void *arg)
     mount_stop(a->mount);
 }
 
-/* Until the mount is gone. 0 or -errno. */
-static int run(struct app *a)
+/* Serves until the mount is gone, while the brokers start. 0, or -errno: there is a thread too few. */
+static int serve_and_start(struct app *a)
 {
-    pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->changed, NULL);
-    int rc = -pthread_create(&a->server, NULL, serve, a);
-    if (rc == 0)
-        rc = -pthread_create(&a->starter, NULL, start, a);
-    if (rc == 0)
-        rc = signals_start(stop, a);
-    if (rc != 0)
-        return rc; /* nobody has been told of a mount: the process ends here */
+    int rc = -pthread_create(&a->starter, NULL, start, a);
+    if (rc < 0) {
+        mount_stop(a->mount);
+        pthread_join(a->server, NULL);
+        cluster_stop(a->cluster);
+        return rc;
+    }
     pthread_mutex_lock(&a->lock);
     while (!a->started && !a->ended)
         pthread_cond_wait(&a->changed, &a->lock);
@@ -277,8 +278,25 @@ static int run(struct app *a)
     pthread_join(a->server, NULL);
     cluster_stop(a->cluster);
     pthread_join(a->starter, NULL);
-    signals_end();
-    return a->served;
+    return a->begun;
+}
+
+/* Until the mount is gone. 0 or -errno. */
+static int run(struct app *a, char **why)
+{
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, NULL);
+    int rc = signals_start(stop, a);
+    if (rc == 0) {
+        rc = -pthread_create(&a->server, NULL, serve, a);
+        if (rc == 0)
+            rc = serve_and_start(a);
+        signals_end();
+    }
+    if (rc == 0)
+        return a->served;
+    *why = g_strdup_printf("cannot start a thread: %s", strerror(-rc));
+    return rc;
 }
 
 static int mount_source(const struct options *o)
@@ -301,7 +319,7 @@ static int mount_source(const struct options *o)
         int unguarded = guardian_watch(a.mountpoint);
         if (unguarded < 0)
             log_warning("without its guardian, a kill -9 may leave callers waiting: %s", strerror(-unguarded));
-        rc = run(&a);
+        rc = run(&a, &why);
     }
     if (rc != 0)
         daemon_fail(why ? why : strerror(-rc));

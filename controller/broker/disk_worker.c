@@ -289,7 +289,7 @@ int disk_worker_new(const struct disk_worker_config *config, struct disk_worker 
         queue_free(w->queue);
         g_free((char *)w->config.path);
         g_free(w);
-        return -r;
+        return r == EAGAIN ? -ENOMEM : -r; /* it would tell the user to try again */
     }
     *ret = w;
     return 0;

@@ -167,6 +167,13 @@ static void handle(struct engine *e, struct engine_msg *m)
     queue_done(e->queue, gen);
 }
 
+static void drain(struct engine *e)
+{
+    queue_close(e->queue);
+    for (struct engine_msg *m; (m = (struct engine_msg *)queue_pop(e->queue, -1));)
+        handle(e, m);
+}
+
 static void *run(void *arg)
 {
     struct engine *e = arg;
@@ -182,9 +189,7 @@ static void *run(void *arg)
         if (m)
             handle(e, m);
     }
-    queue_close(e->queue);
-    for (struct engine_msg *m; (m = (struct engine_msg *)queue_pop(e->queue, -1));)
-        handle(e, m);
+    drain(e);
     return NULL;
 }
 
@@ -337,7 +342,7 @@ void engine_add_failed_broker(struct engine *e, int32_t broker_id, const char *f
         journal_error(e->config.errors, EINVAL, file, "%s", why);
 }
 
-void engine_start(struct engine *e, gen_t gen)
+int engine_start(struct engine *e, gen_t gen)
 {
     struct watcher_config watch = {
             .ctx = e, .removed = on_removed, .changed = on_changed, .look_everywhere = on_look_everywhere};
@@ -350,12 +355,9 @@ void engine_start(struct engine *e, gen_t gen)
     set_watcher(e, watcher);
     r = -pthread_create(&e->thread, NULL, run, e);
     e->thread_runs = r == 0;
-    if (r < 0) {
-        journal_error(e->config.errors, -r, "/.state/brokers", "no thread for the brokers: none starts");
-        queue_close(e->queue);
-        return;
-    }
-    engine_post(e, engine_msg_new(start_all), gen);
+    if (r == 0)
+        engine_post(e, engine_msg_new(start_all), gen);
+    return r;
 }
 
 void engine_stop(struct engine *e)
@@ -364,6 +366,9 @@ void engine_stop(struct engine *e)
         post_now(e, engine_msg_new(stop_all));
         pthread_join(e->thread, NULL);
         e->thread_runs = false;
+    } else {
+        e->stopping = true;
+        drain(e); /* what came to a thread that could not be started */
     }
     watcher_free(set_watcher(e, NULL));
 }

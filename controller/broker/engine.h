@@ -31,8 +31,8 @@ void engine_add_failed_broker(struct engine *e, int32_t broker_id, const char *f
 /* Starts thread and brokers: persistent roots and cluster id, log dirs checked and locked and loaded, all usable
  * brokers registered in one transaction, then their candidates in ascending order of id. `gen` is held by the caller
  * until the first election and all that follows from it can be waited for with settle. Without any broker file the tree
- * stays as it is until one is started. */
-void engine_start(struct engine *e, gen_t gen);
+ * stays as it is until one is started. 0 or -errno: no thread. */
+int engine_start(struct engine *e, gen_t gen);
 /* Orderly end at unmount: no controlled shutdown (unmounting is no event for the cluster), logs closed, checkpoints and
  * .kafka_cleanshutdown written, locks released. Blocks until done. */
 void engine_stop(struct engine *e);

@@ -245,10 +245,12 @@ int mount_serve(struct mount *m)
     m->loop = pthread_self();
     journal_observe(m->events, notify_journals, m->notifier);
     journal_observe(m->errors, notify_journals, m->notifier);
-    notifier_start(m->notifier);
-    set_looping(m, true);
-    int rc = fuse_session_loop(m->session);
-    set_looping(m, false);
+    int rc = notifier_start(m->notifier);
+    if (rc == 0) {
+        set_looping(m, true);
+        rc = fuse_session_loop(m->session);
+        set_looping(m, false);
+    }
     finish(m);
     if (rc < 0)
         log_error("FUSE: %s", strerror(-rc));

@@ -297,10 +297,11 @@ static void *run(void *arg)
     return NULL;
 }
 
-void notifier_start(struct notifier *n)
+int notifier_start(struct notifier *n)
 {
-    n->started = pthread_create(&n->thread, NULL, run, n) == 0;
-    g_assert(n->started);
+    int err = pthread_create(&n->thread, NULL, run, n);
+    n->started = err == 0;
+    return -err;
 }
 
 void notifier_stop(struct notifier *n)

@@ -12,9 +12,9 @@
 struct notifier;
 
 struct notifier *notifier_new(struct mount *m);
-/* After the mount answers. */
-void notifier_start(struct notifier *n);
-/* Ends the thread; what is queued is dropped. */
+/* 0 or -errno: no thread. */
+int notifier_start(struct notifier *n);
+/* Ends the thread, if there is one; what is queued is dropped. */
 void notifier_stop(struct notifier *n);
 void notifier_free(struct notifier *n);
 
