@@ -3,6 +3,8 @@ import ctypes
 import json
 import mmap
 import os
+import pickle
+import select
 import shutil
 import signal
 import struct
@@ -10,12 +12,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
+
+
+# what the shim can do at a call (enum kind in shim.c)
+KINDS = {'crash': 1, 'EIO': 2, 'ENOSPC': 4, 'EROFS': 8, 'EMFILE': 16, 'ENOMEM': 32, 'EINTR': 64, 'short': 128}
 
 
 class Shim:
     """The file through which a campaign talks to shim.c in the daemon."""
-    FIELDS = ('calls', 'kill_at', 'fail_at', 'fail_to', 'error', 'pretend')
-    SIZE = 8 * len(FIELDS) + 40
+    FIELDS = ('kind', 'calls', 'at', 'pretend', 'owner')
+    LAST = 8 * len(FIELDS)
+    SIZE = LAST + 216
 
     def __init__(self, path):
         self.path = path
@@ -31,12 +39,19 @@ class Shim:
         struct.pack_into('<Q', self.map, 8 * self.FIELDS.index(field), value)
 
     def last(self):
-        return self.map[8 * len(self.FIELDS):].rstrip(b'\0').decode()
+        """The call that was hit; empty if none was."""
+        return self.map[self.LAST:].partition(b'\0')[0].decode(errors='replace').strip()
+
+    def arm(self, kind, n):
+        """It happens at the n-th call from now on that can suffer it."""
+        self.disarm()
+        self['kind'] = KINDS[kind]
+        self['at'] = n
 
     def disarm(self):
-        for field in self.FIELDS:
+        for field in ('at', 'kind', 'calls', 'pretend'):
             self[field] = 0
-        self.map[8 * len(self.FIELDS):] = bytes(40)
+        self.map[self.LAST:] = bytes(self.SIZE - self.LAST)
 
 
 class NotReady(Exception):
@@ -81,30 +96,42 @@ def command(*words):
 class Cluster:
     """Brokers 1 to n on real log directories below one scratch directory."""
 
-    def __init__(self, kafkafs, brokers=3, disk=None, **settings):
-        """`disk`: a directory that holds what is durable, beside the scratch directory."""
-        self.kafkafs = kafkafs
+    def __init__(self, kafkafs, brokers=3, disk=None, in_memory=False, **settings):
+        """`disk`: a directory that holds what is durable, beside the scratch directory. `in_memory`: all of it on a tmpfs
+        of its own."""
+        self.kafkafs, self.options = kafkafs, []
         self.w = tempfile.mkdtemp(prefix='kafkafs-fault.')
+        self.in_memory = in_memory
+        if in_memory:
+            subprocess.run(['mount', '-t', 'tmpfs', 'none', self.w], check=True)
         self.m, self.c, self.d = f'{self.w}/mnt', f'{disk or self.w}/cluster', f'{disk or self.w}/logs'
         self.daemon = None
         self.ids = range(1, brokers + 1)
+        self.log_dirs = {}  # broker -> paths
         os.makedirs(self.m)
         os.makedirs(self.c)
         for b in self.ids:
             os.makedirs(f'{self.d}/{b}')
-            keys = {'broker.id': b, 'log.dirs': f'{self.d}/{b}', 'listeners': f'PLAINTEXT://127.0.0.1:{9190 + b}',
-                    'auto.leader.rebalance.enable': 'false', **settings}
-            with open(f'{self.c}/server-{b}.properties', 'w') as f:
-                f.writelines(f'{k}={v}\n' for k, v in keys.items())
+            self.configure(b, [f'{self.d}/{b}'], **settings)
+
+    def configure(self, broker, log_dirs, **settings):
+        """Writes the broker's properties file."""
+        self.log_dirs[broker] = log_dirs
+        keys = {'broker.id': broker, 'log.dirs': ','.join(log_dirs), 'listeners': f'PLAINTEXT://127.0.0.1:{9190 + broker}',
+                'auto.leader.rebalance.enable': 'false', **settings}
+        with open(f'{self.c}/server-{broker}.properties', 'w') as f:
+            f.writelines(f'{k}={v}\n' for k, v in keys.items())
 
     def start(self, shim=None, seconds=60, options=()):
         """Mounts; raises NotReady if the daemon ends first, or does not get ready."""
         env = dict(os.environ)
         if shim:
+            shim['owner'] = 0
             env.update(KAFKAFS_SHIM=shim.path, LD_PRELOAD=os.environ['SHIM_LIBRARY'])
         with open(f'{self.w}/daemon.log', 'a') as log:
-            self.daemon = subprocess.Popen([self.kafkafs, '-f', *options, self.c, self.m], stdin=subprocess.DEVNULL, stdout=log,
-                                           stderr=log, env=env, start_new_session=True)
+            self.daemon = subprocess.Popen([self.kafkafs, '-f', *self.options, *options, self.c, self.m],
+                                           stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env,
+                                           start_new_session=True)
         limit = time.monotonic() + seconds
         while not os.path.exists(f'{self.m}/.state/controller/epoch'):
             if self.daemon.poll() is not None:
@@ -184,10 +211,24 @@ class Cluster:
 
     def remove(self):
         self.remove_mount()
+        if self.in_memory:
+            subprocess.run(['umount', '-l', self.w], check=True)
         shutil.rmtree(self.w)
 
+    def save(self, name):
+        """Keeps a copy of what is durable, while nothing is mounted."""
+        shutil.rmtree(f'{self.w}/{name}', ignore_errors=True)
+        os.mkdir(f'{self.w}/{name}')
+        subprocess.run(['cp', '-a', self.c, self.d, f'{self.w}/{name}'], check=True)
+
+    def restore(self, name):
+        subprocess.run(['rm', '-rf', self.c, self.d], check=True)
+        subprocess.run(['cp', '-a', f'{self.w}/{name}/cluster', f'{self.w}/{name}/logs', self.w], check=True)
+
     def check_store(self):
-        """kafkafs --check, while nothing is mounted; returns what it says, empty if the store is good."""
+        """kafkafs --check, while nothing is mounted; returns what it says, empty if the store is good, or not yet made."""
+        if not os.path.exists(f'{self.c}/metadata/data.mdb'):
+            return ''
         r = subprocess.run([self.kafkafs, '--check', self.c], capture_output=True, text=True, check=False)
         return '' if r.returncode == 0 else f'--check gave {r.returncode}: {r.stdout}{r.stderr}'
 
@@ -202,10 +243,11 @@ class Cluster:
     def directories(self, topic):
         """Directories of a topic's replicas in all log dirs, those being deleted included."""
         found = []
-        for b in self.ids:
+        for path in (path for b in self.ids for path in self.log_dirs[b]):
             # a log dir that is not there holds nothing
-            there = os.listdir(f'{self.d}/{b}') if os.path.isdir(f'{self.d}/{b}') else []
-            found += [f'{b}/{x}' for x in there if x.rpartition('-')[0] == topic or x.startswith(topic + '-')]
+            there = os.listdir(path) if os.path.isdir(path) else []
+            found += [f'{os.path.basename(path)}/{x}' for x in there
+                      if x.rpartition('-')[0] == topic or x.startswith(topic + '-')]
         return found
 
     def said(self):
@@ -242,7 +284,7 @@ class Cluster:
             except FileNotFoundError:
                 faults.append(f'{topic}-{p}: no state')
             faults += [f'{topic}-{p}: no directory on {b}' for b in replicas
-                       if not os.path.isdir(f'{self.d}/{b}/{topic}-{p}')]
+                       if not any(os.path.isdir(f'{d}/{topic}-{p}') for d in self.log_dirs[b])]
         return faults
 
 
@@ -284,9 +326,50 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, 9)
 
 
+def work_in_child(work, unit, fd):
+    status = 1
+    try:
+        die_with_parent()
+        # others' mounts would make the daemon look at its disks
+        mounts_of_its_own()
+        with os.fdopen(fd, 'wb') as f:
+            pickle.dump(work(unit), f)
+        status = 0
+    except Exception:  # pylint: disable=broad-except; the process must not go on as its parent does
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def in_parallel(work, units):
+    """work(unit) for each, in a process of its own, JOBS (2) at a time; the results in order. Raises Stuck if one dies."""
+    results, running, waiting = [None] * len(units), {}, list(enumerate(units))
+    while waiting or running:
+        while waiting and len(running) < int(os.environ.get('JOBS', '2')):
+            i, unit = waiting.pop(0)
+            read_fd, write_fd = os.pipe()
+            sys.stdout.flush()
+            pid = os.fork()
+            if pid == 0:
+                os.close(read_fd)
+                work_in_child(work, unit, write_fd)
+            os.close(write_fd)
+            running[read_fd] = i, pid
+        for fd in select.select(list(running), [], [])[0]:
+            with os.fdopen(fd, 'rb') as f:
+                data = f.read()
+            i, pid = running.pop(fd)
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            if status != 0:
+                raise Stuck(f'{units[i]}: the campaign\'s own process ended with {status}')
+            results[i] = pickle.loads(data)
+    return results
+
+
 def report(name, text, faults):
     """One line of the table; returns the exit status."""
-    for fault in faults[:20]:
+    for fault in faults[:int(os.environ.get('FAULTS', '20'))]:
         print(f'    {fault}')
     print(f'{"FAIL" if faults else "pass"} {name}: {text}', flush=True)
     return 1 if faults else 0

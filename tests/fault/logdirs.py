@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 """Everything that can be wrong with a log dir, times everything that a broker does there.
 
-    logdirs.py KAFKAFS [FAULT...]
+    logdirs.py KAFKAFS [FAULT[:WORK]...]
+    logdirs.py KAFKAFS --control    cells that must be found wrong: a disk that answers every rename and removal with
+                                    success and does nothing, and faults that are never repaired
 
 In each cell broker 2's log dir has the fault while the work is asked for. Right is: brokers 1 and 3 go on, nothing is
 said to be done that is not, nothing foreign is touched, and after the repair and a start of the broker the work ends.
+
+JOBS (2): cells at once.
 """
+import fcntl
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
+import traceback
 
 import lib
 
@@ -21,8 +28,9 @@ def sh(*args):
 
 
 class Fault:
-    """The log dir is `dir`, its parent `logs`. setup() before the start, break_it() with the replica at `replica` (which
+    """The log dir is `dir`, its parent `logs`. `tools`: programs that it needs. setup() before the start, break_it() with the replica at `replica` (which
     may not exist yet), repair() afterwards, cleanup() at the end."""
+    tools = ()
 
     def __init__(self, cluster):
         self.cluster, self.logs, self.dir = cluster, cluster.d, f'{cluster.d}/2'
@@ -74,8 +82,10 @@ class NoInodes(Fault):
             os.unlink(f'{self.dir}/filler{i}')
 
 
-class Immutable(Fault):
-    FLAG, OPTIONS = 'i', 'loop'
+class OnDisk(Fault):
+    """The log dir is a file system of its own, on a loop device."""
+    OPTIONS = 'loop'
+    tools = ('mkfs.ext4', 'losetup')
 
     def setup(self):
         self.image = f'{self.cluster.w}/image'
@@ -86,7 +96,21 @@ class Immutable(Fault):
 
     def mount(self):
         sh('mount', '-o', self.OPTIONS, self.image, self.dir)
-        shutil.rmtree(f'{self.dir}/lost+found')
+        shutil.rmtree(f'{self.dir}/lost+found', ignore_errors=True)
+
+    def check_and_mount(self):
+        # lazily: the broker may not have noticed yet, if nothing was asked of it
+        sh('umount', '-l', self.dir)
+        for _ in range(100):
+            if subprocess.run(['e2fsck', '-fy', self.image], capture_output=True, check=False).returncode <= 2:
+                return self.mount()
+            time.sleep(0.1)
+        raise lib.Stuck('the disk is still in use')
+
+
+class Immutable(OnDisk):
+    FLAG = 'i'
+    tools = OnDisk.tools + ('chattr',)
 
     def break_it(self, replica):
         self.what = replica if os.path.exists(replica) else self.dir
@@ -100,9 +124,10 @@ class AppendOnly(Immutable):
     FLAG = 'a'
 
 
-class ReadOnly(Immutable):
+class ReadOnly(OnDisk):
     """The filesystem has found an error and turned read-only; the repair is e2fsck."""
     OPTIONS = 'loop,errors=remount-ro'
+    tools = OnDisk.tools + ('findmnt', 'e2fsck')
 
     def break_it(self, replica):
         device = subprocess.run(['findmnt', '-no', 'SOURCE', self.dir], check=True, capture_output=True, text=True).stdout
@@ -110,13 +135,23 @@ class ReadOnly(Immutable):
             f.write('1')
 
     def repair(self, replica):
-        # lazily: the broker may not have noticed yet, if nothing was asked of it
-        sh('umount', '-l', self.dir)
-        for _ in range(100):
-            if subprocess.run(['e2fsck', '-fy', self.image], capture_output=True, check=False).returncode <= 2:
-                return self.mount()
-            time.sleep(0.1)
-        raise lib.Stuck('the disk is still in use')
+        self.check_and_mount()
+
+
+class Dead(OnDisk):
+    """Every access fails with EIO; nothing that was not synced is there afterwards."""
+    tools = OnDisk.tools + ('e2fsck',)
+    SHUTDOWN = 0x8004587d  # EXT4_IOC_SHUTDOWN
+
+    def break_it(self, replica):
+        fd = os.open(self.dir, os.O_RDONLY)
+        try:
+            fcntl.ioctl(fd, self.SHUTDOWN, struct.pack('I', 2))
+        finally:
+            os.close(fd)
+
+    def repair(self, replica):
+        self.check_and_mount()
 
 
 class Busy(Fault):
@@ -216,7 +251,7 @@ class Foreign(Fault):
         pass
 
 
-FAULTS = [Full, NoInodes, ReadOnly, Immutable, AppendOnly, Busy, Missing, Link, Unmounted, Foreign]
+FAULTS = [Full, NoInodes, ReadOnly, Dead, Immutable, AppendOnly, Busy, Missing, Link, Unmounted, Foreign]
 
 
 # ---- the work --------------------------------------------------------------------------------------------------------
@@ -281,7 +316,20 @@ class Reassign(Create):
             (['the old replica is left on 1'] if os.path.exists(f'{cluster.d}/1/t-0') else [])
 
 
-WORK = [Create, Restart, Delete, Reassign]
+class Vacate(Reassign):
+    """The other way: the replica on broker 2 is the one that goes. A directory that could not be removed stays, as in
+    Kafka, whose controller does not ask twice; but whole, and never as anything else."""
+    final = [1, 3]
+
+    def prepare(self, cluster):
+        write_topic(cluster, 't', [2, 3])
+
+    def faults(self, cluster):
+        return Create.faults(self, cluster) + [f'{x} is left' for x in cluster.directories('t')
+                                               if x not in ('1/t-0', '2/t-0', '3/t-0')]
+
+
+WORK = [Create, Restart, Delete, Reassign, Vacate]
 
 
 def kill_broker(cluster):
@@ -310,44 +358,93 @@ def others_go_on(cluster):
     return [f'meanwhile: {x}' for x in found + cluster.topic_faults('other', {}, False)]
 
 
-def cell(kafkafs, fault_kind, work_kind):
-    cluster = lib.Cluster(kafkafs)
+def is_done(work_kind, cluster):
+    """Does the tree say so?"""
+    if work_kind is Delete:
+        return not os.path.exists(cluster.path('admin/delete_topics/t'))
+    return False
+
+
+def cell(kafkafs, fault_kind, work_kind, lying=False, repaired=True):
+    """Returns what is wrong. `lying`: the disk changes no names; else `repaired` False: it stays broken."""
+    cluster = lib.Cluster(kafkafs, in_memory=True)
+    shim = lib.Shim(f'{cluster.w}/shim') if lying else None
     fault, work, found = fault_kind(cluster), work_kind(), []
     replica = f'{fault.dir}/t-0'
     try:
         fault.setup()
-        cluster.start()
+        cluster.start(shim)
         work.prepare(cluster)
         cluster.settle()
         fault.replica, fault.work = replica, work_kind
         fault.break_it(replica)
+        if lying:
+            shim['pretend'] = 3
         work.ask(cluster)
         cluster.settle()
-        found += others_go_on(cluster) + fault.harmed()
-        if work_kind is Delete and not os.path.exists(cluster.path('admin/delete_topics/t')):
+        found += others_go_on(cluster) if not lying else []
+        found += fault.harmed()
+        if is_done(work_kind, cluster):
             found += [f'said to be done: {x}' for x in work.faults(cluster)]
-        fault.repair(replica)
+        if repaired:
+            fault.repair(replica)
         kill_broker(cluster)
         start_broker(cluster)
         work.again(cluster)
         cluster.settle()
         found += work.faults(cluster) + fault.harmed()
         found += [f'exit status {s}' for s in [cluster.stop()] if s]
-    except (OSError, lib.NotReady, lib.Stuck, subprocess.CalledProcessError) as e:
-        found.append(f'{type(e).__name__}: {e}')
+    except Exception:  # pylint: disable=broad-except; what a cell cannot finish is wrong, and the others go on
+        found.append(traceback.format_exc())
     finally:
         cluster.remove_mount()
         fault.cleanup()
         cluster.remove()
-    return [f'{fault_kind.__name__} x {work_kind.__name__}: {x}' for x in found]
+    return found
+
+
+def work(unit):
+    kafkafs, fault_kind, work_kind, how = unit
+    return fault_kind, work_kind, cell(kafkafs, fault_kind, work_kind, **how)
+
+
+def can_run(fault_kind):
+    missing = [x for x in fault_kind.tools if not shutil.which(x)]
+    if missing:
+        print(f'skipped logdirs {fault_kind.__name__}: no {", ".join(missing)}')
+    return not missing
+
+
+def units_of(names):
+    for f in FAULTS:
+        for w in WORK:
+            name = f'{f.__name__}:{w.__name__}'
+            if not names or f.__name__ in names or name in names:
+                yield f, w, {}
+
+
+def control_units():
+    """What is left where it lies is not said to be gone; and what needs the disk is not done without it (where a broker
+    cannot make a new one, and there is something to repair)."""
+    for f in FAULTS:
+        yield f, Delete, {'lying': True}
+        if f not in (Missing, Foreign):
+            yield f, Create, {'repaired': False}
 
 
 def main():
     kafkafs, names = sys.argv[1], sys.argv[2:]
-    kinds = [f for f in FAULTS if not names or f.__name__ in names]
-    faults = [x for f in kinds for w in WORK for x in cell(kafkafs, f, w)]
-    bad = len({x.split(':')[0] for x in faults})
-    return lib.report('logdirs', f'{len(kinds) * len(WORK)} cells, {bad} wrong', faults)
+    control = names == ['--control']
+    able = [f for f in FAULTS if can_run(f)]
+    units = [(kafkafs, f, w, how) for f, w, how in (control_units() if control else units_of(names)) if f in able]
+    results = lib.in_parallel(work, units)
+    wrong = [(f'{f.__name__} x {w.__name__}', found) for f, w, found in results if found]
+    if control:
+        missed = [f'{f.__name__} x {w.__name__}: found right' for f, w, found in results if not found]
+        return lib.report('logdirs-control', f'{len(units)} cells broken on purpose, {len(wrong)} found wrong', missed)
+    kinds = ', '.join(sorted({w.__name__.lower() for _, _, w, _ in units}))
+    return lib.report('logdirs', f'{len(units)} cells ({kinds}), {len(wrong)} wrong',
+                      [f'{name}: {x}' for name, found in wrong for x in found])
 
 
 if __name__ == '__main__':
