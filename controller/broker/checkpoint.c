@@ -63,7 +63,8 @@ static int read_one(
     int r = log_dir_read_file(d->fd, file_names[which], &text);
 
     if (r == -ENOENT) {
-        int fd = openat(d->fd, file_names[which], O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        int fd = TEMP_FAILURE_RETRY(
+                openat(d->fd, file_names[which], O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
         if (fd < 0)
             return -errno;
         close(fd);
@@ -130,12 +131,13 @@ bool checkpoints_forget(struct log_dir *d, const char *topic, int32_t partition)
 
 int clean_shutdown_write(struct log_dir *d)
 {
-    int fd = openat(d->fd, ".kafka_cleanshutdown", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int fd = TEMP_FAILURE_RETRY(
+            openat(d->fd, ".kafka_cleanshutdown", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
 
     if (fd < 0)
         return -errno;
     close(fd);
-    return fsync(d->fd) < 0 ? -errno : 0;
+    return TEMP_FAILURE_RETRY(fsync(d->fd)) < 0 ? -errno : 0;
 }
 
 int clean_shutdown_remove(struct log_dir *d)

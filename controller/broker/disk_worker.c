@@ -167,7 +167,7 @@ static void do_batch(struct disk_worker *w, struct disk_job *job)
                     g_strdup_printf("%s/%s-%d: %s", w->config.path, t->topic->name, t->partition, g_strerror(-t->err)));
     }
     /* once a batch: nobody hears of a deletion before it is durable */
-    if (batch->work == DISK_DELETE && fsync(w->dir->fd) < 0) {
+    if (batch->work == DISK_DELETE && TEMP_FAILURE_RETRY(fsync(w->dir->fd)) < 0) {
         r = -errno;
         disk_batch_fail(batch, 0, r, g_strdup_printf("%s: fsync: %s", w->config.path, g_strerror(-r)));
     }
@@ -202,7 +202,7 @@ static void do_look(struct disk_worker *w, struct disk_job *job)
         set_error(job, r, true, why);
         return;
     }
-    int fd = openat(w->dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = TEMP_FAILURE_RETRY(openat(w->dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0 && log_dir_error_is_fatal(-errno)) {
         set_errno(w, job, -errno, "cannot be read any more");
         return;

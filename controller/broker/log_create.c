@@ -21,20 +21,13 @@ int log_set_aside(struct log_dir *d, const char *name, const char *topic, int32_
 /* A file that is there already stays as it is, whatever it is. */
 static int make_file(int fd, const char *name, const char *text)
 {
-    int file = openat(fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    size_t len = strlen(text);
-    int r = 0;
+    int file = TEMP_FAILURE_RETRY(openat(fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    int r;
 
     if (file < 0)
         return errno == EEXIST ? 0 : -errno;
-    if (len > 0) {
-        ssize_t n = write(file, text, len);
-        if (n < 0)
-            r = -errno;
-        else if ((size_t)n < len)
-            r = -ENOSPC;
-    }
-    if (close(file) < 0 && r == 0)
+    r = log_dir_write_all(file, text, strlen(text));
+    if (close(file) < 0 && errno != EINTR && r == 0)
         r = -errno;
     return r;
 }

@@ -21,7 +21,7 @@ static bool is_dot(const char *name)
 
 static DIR *open_listing(int fd)
 {
-    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int copy = TEMP_FAILURE_RETRY(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
 
     if (!dir && copy >= 0)

@@ -27,7 +27,7 @@ int log_dir_open_child(int fd, const char *name)
             .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
     struct stat parent, child;
 
-    int r = (int)syscall(SYS_openat2, fd, name, &how, sizeof how);
+    int r = (int)TEMP_FAILURE_RETRY(syscall(SYS_openat2, fd, name, &how, sizeof how));
     if (r >= 0)
         return r;
     if (errno == ENOTDIR) /* a link, or another kind of file? */
@@ -35,7 +35,7 @@ int log_dir_open_child(int fd, const char *name)
     if (errno != ENOSYS && errno != EPERM)
         return -errno;
     /* a sandbox without openat2(): the same by hand, but for bind mounts of the same file system */
-    r = openat(fd, name, (int)how.flags);
+    r = TEMP_FAILURE_RETRY(openat(fd, name, (int)how.flags));
     if (r < 0)
         return -errno;
     if (fstat(fd, &parent) < 0 || fstat(r, &child) < 0 || parent.st_dev != child.st_dev) {
@@ -69,12 +69,12 @@ bool log_dir_error_is_fatal(int err)
 static int fsync_parent(const char *path)
 {
     g_autofree char *parent = g_path_get_dirname(path);
-    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = TEMP_FAILURE_RETRY(open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     int r;
 
     if (fd < 0)
         return -errno;
-    r = fsync(fd) < 0 ? -errno : 0;
+    r = TEMP_FAILURE_RETRY(fsync(fd)) < 0 ? -errno : 0;
     close(fd);
     return r;
 }
@@ -106,7 +106,7 @@ int log_dir_open(const char *path, bool use_topic_ids, struct log_dir **ret, cha
 
     if (r < 0)
         return fail(-r, ret_why, path, "cannot be made");
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         return fail(errno, ret_why, path, "cannot be opened");
     if (fstat(fd, &st) < 0) {
@@ -146,7 +146,7 @@ static int lock_file(int fd, short type, bool with_flock)
 
 static int open_lock_file(const struct log_dir *d, int access)
 {
-    int fd = openat(d->fd, ".lock", access | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+    int fd = TEMP_FAILURE_RETRY(openat(d->fd, ".lock", access | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644));
 
     return fd < 0 ? -errno : fd;
 }
@@ -207,7 +207,7 @@ static bool is_directory(const struct log_dir *d, const struct dirent *e, bool *
 
 int log_dir_check_names(const struct log_dir *d, char **ret_why)
 {
-    int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = TEMP_FAILURE_RETRY(openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const char *what = NULL;
     struct dirent *e;
@@ -258,7 +258,7 @@ void log_dir_close(struct log_dir *d)
     g_free(d);
 }
 
-static int write_all(int fd, const char *text, size_t len)
+int log_dir_write_all(int fd, const char *text, size_t len)
 {
     while (len > 0) {
         ssize_t n = write(fd, text, len);
@@ -279,13 +279,13 @@ int log_dir_write_file(struct log_dir *d, const char *name, const char *text, si
 
     if (unlinkat(d->fd, tmp, 0) < 0 && errno != ENOENT) /* whatever it is, it is not written through */
         return -errno;
-    fd = openat(d->fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    fd = TEMP_FAILURE_RETRY(openat(d->fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (fd < 0)
         return -errno;
-    r = write_all(fd, text, len);
-    if (r == 0 && fsync(fd) < 0)
+    r = log_dir_write_all(fd, text, len);
+    if (r == 0 && TEMP_FAILURE_RETRY(fsync(fd)) < 0)
         r = -errno;
-    if (close(fd) < 0 && r == 0)
+    if (close(fd) < 0 && errno != EINTR && r == 0)
         r = -errno;
     if (r == 0 && renameat(d->fd, tmp, d->fd, name) < 0)
         r = -errno;
@@ -296,7 +296,7 @@ int log_dir_write_file(struct log_dir *d, const char *name, const char *text, si
 
 int log_dir_read_file(int dir_fd, const char *name, GString **ret)
 {
-    int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = TEMP_FAILURE_RETRY(openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     struct stat st;
     int r = 0;
 

@@ -100,6 +100,8 @@ bool checkpoints_forget(struct log_dir *d, const char *topic, int32_t partition)
 int clean_shutdown_write(struct log_dir *d);
 int clean_shutdown_remove(struct log_dir *d);
 
+/* All of it, however often that takes. */
+int log_dir_write_all(int fd, const char *text, size_t len);
 /* Writes `<name>.tmp`, fsyncs, renames. */
 int log_dir_write_file(struct log_dir *d, const char *name, const char *text, size_t len);
 /* The whole of a small regular file below `fd`; -EFBIG above 64 MiB; -EINVAL if it is none. */

@@ -46,7 +46,7 @@ int log_read_topic_id(int fd, char ret[23])
     }
     if (!S_ISREG(st.st_mode) || (size_t)st.st_size >= sizeof text) /* a pipe or a device is not even opened */
         return S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
-    int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int file = TEMP_FAILURE_RETRY(openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (file < 0)
         return -errno;
     ssize_t n = read(file, text, sizeof text - 1);
@@ -60,7 +60,7 @@ int log_read_topic_id(int fd, char ret[23])
 
 int log_look_at_segments(int fd, bool *ret_any, bool *ret_data)
 {
-    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int copy = TEMP_FAILURE_RETRY(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *e;
     struct stat st;
@@ -146,7 +146,7 @@ static bool is_directory(const struct log_dir *d, const struct dirent *e)
 
 static int load_entries(struct log_dir *d, int64_t due_ms, GArray *found, char **ret_why)
 {
-    int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = TEMP_FAILURE_RETRY(openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *e;
     int r = 0;

@@ -227,7 +227,9 @@ int broker_config_load(const char *file, struct broker_config **ret, char **ret_
     g_autofree char *text = NULL;
     gsize len;
 
-    if (!g_file_get_contents(file, &text, &len, &error)) {
+    while (!g_file_get_contents(file, &text, &len, &error) && g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_INTR))
+        g_clear_error(&error);
+    if (!text) {
         if (ret_why)
             *ret_why = g_strdup_printf("%s: cannot be read: %s", file, error->message);
         return g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT)   ? -ENOENT

@@ -169,7 +169,10 @@ static int lmdb_commit(struct backend *b, const struct record_write *writes, siz
 {
     struct lmdb_backend *l = (struct lmdb_backend *)b;
     int err;
-    while ((err = commit_once(l, writes, n, meta)) == RETRY_LARGER) {
+    /* An interrupted sync says nothing about the disk: the same once more, LMDB has taken it back. */
+    while ((err = commit_once(l, writes, n, meta)) == RETRY_LARGER || err == -EINTR) {
+        if (err == -EINTR)
+            continue;
         err = error_of(mdb_env_set_mapsize(l->env, l->map_size * 2));
         if (err < 0)
             break;

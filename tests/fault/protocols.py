@@ -150,8 +150,9 @@ class Config(Protocol):
 
 
 class Reassign(Protocol):
-    """Replicas move: new directories, catching up, new leaders, old directories removed. One that could not be removed for
-    a failure stays under its own name, as in Kafka, whose controller does not ask twice."""
+    """Replicas move: new directories, catching up, new leaders, old directories removed. One that is not
+    removed when the daemon dies, or could not be for a failure, stays under its own name, as in Kafka, whose controller
+    does not ask twice."""
     brokers = 3
     TARGET = {0: [2, 3], 1: [3, 1]}
     OLD = ((1, 0), (2, 1))
@@ -163,8 +164,7 @@ class Reassign(Protocol):
     def audit(self, topic, done):
         with open(self.cluster.path('brokers/topics', topic, '.data')) as f:
             moved = json.load(f)['partitions'] != {str(p): r for p, r in PARTITIONS.items()}
-        faults = self.whole(topic, self.TARGET, () if done == UNKNOWN else self.OLD) if moved else \
-            self.whole(topic, PARTITIONS)
+        faults = self.whole(topic, self.TARGET, self.OLD) if moved else self.whole(topic, PARTITIONS)
         if os.path.exists(self.cluster.path('admin/reassign_partitions')):
             faults.append('the request is still there')
         if moved != (done == DONE) and done != UNKNOWN:
