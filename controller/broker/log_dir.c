@@ -141,7 +141,7 @@ static int lock_file(int fd, short type, bool with_flock)
 
     if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
         return errno == EACCES ? -EAGAIN : -errno;
-    return with_flock && flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+    return with_flock && TEMP_FAILURE_RETRY(flock(fd, LOCK_EX | LOCK_NB)) < 0 ? -errno : 0;
 }
 
 static int open_lock_file(const struct log_dir *d, int access)

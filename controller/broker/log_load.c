@@ -49,7 +49,7 @@ int log_read_topic_id(int fd, char ret[23])
     int file = TEMP_FAILURE_RETRY(openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (file < 0)
         return -errno;
-    ssize_t n = read(file, text, sizeof text - 1);
+    ssize_t n = TEMP_FAILURE_RETRY(read(file, text, sizeof text - 1));
     int err = errno;
     close(file);
     if (n < 0)

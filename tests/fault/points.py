@@ -154,7 +154,10 @@ class Campaign:
             point.add([x for x in [self.cluster.check_store()] if x])
             self.pending.append(point)
             return self.remount()
-        good = not point.audit() and len(self.errors()) == self.said and point.done == DONE
+        wrong = point.audit()
+        if self.kind == 'EINTR':
+            point.add([f'before the next mount: {x}' for x in wrong])
+        good = not wrong and len(self.errors()) == self.said and point.done == DONE
         if good and self.protocol.alone:
             self.protocol.cleanup(point.subject)
             return point.faults()
