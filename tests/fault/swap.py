@@ -103,8 +103,12 @@ def control(scratch):
 
 
 def refused_again(cluster, topics):
-    """A deletion that met a swap may have been refused. Now that nobody swaps, another try must end it: the topics that
-    are left all the same."""
+    """A deletion that met a swap may have been refused, or the log dir taken for failed, and with the only one the broker.
+    Now that nobody swaps, another start and another try must end it: the topics that are left all the same."""
+    for why in cluster.broker_faults():
+        lib.say(f'started again: {why}')
+        lib.write_once(cluster.path('.state/brokers/1/state'), b'running\n', 0)
+        cluster.settle()
     for t in topics:
         if os.path.lexists(cluster.path('admin/delete_topics', t)):
             os.utime(cluster.path('admin/delete_topics', t))
