@@ -21,6 +21,18 @@ static void add_replicas_of(struct controller *c, const char *path, GHashTable *
     bytes_unref(data);
 }
 
+/* Going online sends nothing to a replica that is still new (ReplicaStateMachine), and one that is being added may lead
+ * already, by an unclean election: it has to be asked too. */
+static void ask_new_replicas(struct controller *c, const GArray *replicas)
+{
+    for (guint i = 0; i < replicas->len; i++) {
+        const struct replica_of *r = &g_array_index(replicas, struct replica_of, i);
+        if (replica_get_state(r->p, r->broker) == REPLICA_NEW) {
+            batch_leader_and_isr(c, r->p, r->broker, false);
+        }
+    }
+}
+
 void log_dir_event_notification(struct controller *c)
 {
     g_autoptr(GPtrArray) names = c->env.children(c->env.ctx, LOG_DIR_NOTIFICATIONS);
@@ -33,6 +45,7 @@ void log_dir_event_notification(struct controller *c)
         g_autofree char *path = g_strconcat(LOG_DIR_NOTIFICATIONS "/", names->pdata[i], NULL);
         add_replicas_of(c, path, seen, replicas);
     }
+    ask_new_replicas(c, replicas);
     replicas_change_state(c, replicas, REPLICA_ONLINE);
     fenced_delete_children(c, LOG_DIR_NOTIFICATIONS, names);
 }

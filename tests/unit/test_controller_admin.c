@@ -417,6 +417,28 @@ static void log_dir_fails_and_comes_back(void **state)
     world_free(w);
 }
 
+/* A replica that is being added leads, by an unclean election, when its log dir fails. */
+static void log_dir_of_a_new_leader_fails(void **state)
+{
+    struct world *w = world_of_three("unclean.leader.election.enable=true");
+    world_topic(w, "a", "{\"0\":[2]}");
+    world_settle(w);
+    w->broker[3].silent = w->broker[1].silent = true;
+    put(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,1]}]}");
+    world_settle(w);
+    world_kill(w, 2);
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 3 epoch 2 isr 3");
+    expect_asked(w, "/.state/topics/a/0/replicas/3", "NewReplica\n");
+    w->broker[3].silent = false;
+    g_hash_table_add(w->broker[3].broken, g_strdup("a-0"));
+    put(w, "/log_dir_event_notification/log_dir_event_0000000000", "{\"version\":1,\"broker\":3,\"event\":1}");
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 1 epoch 3 isr 1");
+    expect_asked(w, "/.state/topics/a/0/replicas/3", "OfflineReplica\n");
+    world_free(w);
+}
+
 /* ---- AlterPartition ---- */
 
 static struct alter_partition *last_answer;
@@ -549,6 +571,7 @@ int main(void)
             cmocka_unit_test(unreadable_topic_config),
             cmocka_unit_test(isr_notification),
             cmocka_unit_test(log_dir_fails_and_comes_back),
+            cmocka_unit_test(log_dir_of_a_new_leader_fails),
             cmocka_unit_test(alter_partition_checks),
             cmocka_unit_test(alter_partition_fenced),
             cmocka_unit_test(state_rewritten),
