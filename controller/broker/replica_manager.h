@@ -14,11 +14,11 @@ struct replica {
     int16_t dir;        /* log dir of the log, -1: no log */
     int16_t future_dir; /* log dir of its `-future` log, -1: none */
     enum replica_role role;
-    bool hosted;          /* a partition object exists: a LeaderAndIsr has named it */
-    bool present;         /* the directory is made, completely */
-    bool removed;         /* somebody removed the directory */
-    bool busy;            /* the request in work is about it */
-    bool out_of_sync;     /* a follower that is not known to be in the ISR */
+    bool hosted;      /* a partition object exists: a LeaderAndIsr has named it */
+    bool present;     /* the directory is made, completely */
+    bool removed;     /* somebody removed the directory */
+    bool busy;        /* the request in work is about it */
+    bool out_of_sync; /* a follower that is not known to be in the ISR */
     /* ---- of the last state applied; before: LEADER_EPOCH_NONE, -1, LEADER_NONE, -1, NULL ---- */
     int32_t leader_epoch, partition_epoch, leader, controller_epoch;
     struct broker_ids *replicas; /* owned reference */
