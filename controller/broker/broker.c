@@ -2,6 +2,9 @@
 #include "controller/broker/broker_core.h"
 #include "controller/json/codec.h"
 
+#define RETRY_BACKOFF_MS 50
+#define RETRY_BACKOFF_MAX_MS 3200 /* a store that takes no writes any more is not asked all the time */
+
 static void pending_free(struct pending_request *p)
 {
     control_request_unref(p->request);
@@ -52,6 +55,7 @@ struct broker *broker_new(int32_t id, int64_t epoch, const struct broker_config 
     b->leftovers = g_array_new(FALSE, FALSE, sizeof(struct leftover));
     b->metadata = metadata_cache_new();
     g_queue_init(&b->requests);
+    g_queue_init(&b->notes.refused);
     isr_init(b);
     b->fetches = fetch_list_new();
     return b;
@@ -71,11 +75,17 @@ void broker_free(struct broker *b)
         b->env->release(b->env->ctx, b->work->gen);
     work_free(b, b->work);
     isr_clear(b);
+    notes_clear(b);
     fetch_list_free(b->fetches);
     g_array_unref(b->leftovers);
     metadata_cache_free(b->metadata);
     replica_manager_clear(&b->rm);
     g_free(b);
+}
+
+int broker_backoff_ms(int last_ms)
+{
+    return last_ms ? MIN(2 * last_ms, RETRY_BACKOFF_MAX_MS) : RETRY_BACKOFF_MS;
 }
 
 char *broker_log_name(const struct replica *r)
@@ -305,6 +315,9 @@ void broker_timer(struct broker *b, enum broker_timer timer, gen_t gen)
     case BROKER_TIMER_CONTROLLED_SHUTDOWN:
         controlled_shutdown_attempt(b, gen);
         break;
+    case BROKER_TIMER_NOTE:
+        notes_retry(b, gen);
+        break;
     case BROKER_TIMER_N:
         break;
     }
@@ -315,11 +328,10 @@ void broker_txn_done(struct broker *b, struct txn *txn, gen_t gen)
     if (txn->n_ops == 1 && txn->ops[0].type == OP_SET) {
         isr_written(b, txn, gen);
         isr_flush(b, gen);
-    } else if (txn->rc != ZOK) {
-        b->env->error(b->env->ctx, zerr_errno(txn->rc), txn->ops[0].path, "broker %d could not write it: %s", b->id,
-                zerr_name(txn->rc));
+        txn_free(txn);
+    } else {
+        note_written(b, txn);
     }
-    txn_free(txn);
 }
 
 /* ---- views ---- */
@@ -377,5 +389,5 @@ void broker_each_replica(const struct broker *b, bool (*visit)(void *arg, const 
 bool broker_idle(const struct broker *b)
 {
     return b->loaded && !b->work && b->requests.length == 0 && b->isr.queued.length == 0 &&
-           b->isr.proposed.length == 0 && b->n_out_of_sync == 0;
+           b->isr.proposed.length == 0 && b->notes.refused.length == 0 && b->n_out_of_sync == 0;
 }

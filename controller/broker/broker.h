@@ -19,6 +19,7 @@
  *   metadata_cache.c   what UpdateMetadata said
  *   isr.c              in-sync sets grow by AlterPartition, or by the leader's own write (isr_write.c); fetch.c: the
  *                      fetches of followers
+ *   notes.c            what is said to the controller through the tree
  *   controlled_shutdown.c
  */
 #include "controller/broker/metadata_cache.h"
@@ -76,6 +77,7 @@ enum broker_timer {
     BROKER_TIMER_ALTER_PARTITION,     /* retry after an error of the whole request */
     BROKER_TIMER_FETCH,               /* followers that are out of sync fetch again */
     BROKER_TIMER_CONTROLLED_SHUTDOWN, /* next attempt */
+    BROKER_TIMER_NOTE,                /* what the store had no room for is written again */
     BROKER_TIMER_N,
 };
 

@@ -79,6 +79,10 @@ struct broker {
     size_t n_out_of_sync;
     GArray *fetches; /* struct outgoing_fetch, to be sent at the end of this input */
     struct {
+        GQueue refused; /* struct txn: the store had no room for it; written again by the timer */
+        int wait_ms;    /* how long, the last time; 0: the last one was taken */
+    } notes;
+    struct {
         bool started, done;
         int attempts_left;
         struct broker_request *in_flight;
@@ -99,6 +103,9 @@ char *broker_log_name(const struct replica *r);
 void broker_forget_replica(struct broker *b, struct replica *r); /* with everything that hangs on it */
 /* Without a role any more: neither led nor followed. */
 void broker_clear_role(struct broker *b, struct replica *r, enum replica_role role);
+
+/* How long to wait before the next attempt; `last_ms`: before the last one, 0 if that was the first. */
+int broker_backoff_ms(int last_ms);
 
 /* The id of the topic in the tree, newly allocated; "" if it has none, or is not there. */
 char *broker_topic_id_in_tree(const struct broker *b, const char *topic);
@@ -129,6 +136,13 @@ void isr_flush(struct broker *b, gen_t gen);
 void isr_answered(struct broker *b, struct broker_request *r, gen_t gen);
 void isr_written(struct broker *b, struct txn *txn, gen_t gen);
 void isr_retry(struct broker *b, gen_t gen); /* the timer */
+
+/* ---- notes.c ---- */
+/* A sequential node below `path`, for the controller. One reference to `data` is taken over. */
+void note_write(struct broker *b, const char *path, struct bytes *data, gen_t gen);
+void note_written(struct broker *b, struct txn *txn); /* the answer; takes it over */
+void notes_retry(struct broker *b, gen_t gen);        /* the timer */
+void notes_clear(struct broker *b);
 
 /* ---- fetch.c ---- */
 GArray *fetch_list_new(void);

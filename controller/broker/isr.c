@@ -8,8 +8,6 @@
  */
 #include "controller/broker/isr.h"
 
-#define RETRY_BACKOFF_MS 50
-#define RETRY_BACKOFF_MAX_MS 3200 /* a controller whose store takes no writes any more is not asked all the time */
 #define REQUEST_TIMEOUT_MS 30000
 
 /* A fetch for a leader epoch that this broker does not have yet: its own LeaderAndIsr is on the way. */
@@ -401,7 +399,7 @@ static void park(struct broker *b)
     for (GList *l = b->isr.queued.head; l; l = l->next)
         release_cause(b, ((struct replica *)l->data)->upkeep);
     b->isr.parked = true;
-    b->isr.parked_ms = b->isr.parked_ms ? MIN(2 * b->isr.parked_ms, RETRY_BACKOFF_MAX_MS) : RETRY_BACKOFF_MS;
+    b->isr.parked_ms = broker_backoff_ms(b->isr.parked_ms);
     b->env->timer(b->env->ctx, BROKER_TIMER_ALTER_PARTITION, b->isr.parked_ms);
 }
 

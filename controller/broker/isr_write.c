@@ -82,16 +82,14 @@ static struct broker_ids *read_own_state(
 static void notify(struct broker *b, gen_t gen)
 {
     g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(struct reassignment_entry));
-    struct txn *txn = txn_new(TXN_INTERNAL);
 
     for (guint i = 0; i < b->isr.changed->len; i++) {
         const struct fetch_partition *p = &g_array_index(b->isr.changed, struct fetch_partition, i);
         struct reassignment_entry e = {.topic = p->topic->name, .partition = p->partition};
         g_array_append_val(entries, e);
     }
-    txn_create(txn, "/isr_change_notification/isr_change_", partition_list_encode(entries), CREATE_SEQUENTIAL);
+    note_write(b, "/isr_change_notification/isr_change_", partition_list_encode(entries), gen);
     forget_changed(b->isr.changed);
-    b->env->submit(b->env->ctx, txn, gen);
 }
 
 /* The replica whose proposal this transaction is; NULL if it has been given up since, for a later epoch or another set.

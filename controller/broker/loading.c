@@ -166,9 +166,7 @@ void broker_dir_failed(struct broker *b, int dir, const char *why, gen_t gen)
         b->env->halt(b->env->ctx, reason);
         return;
     }
-    struct txn *txn = txn_new(TXN_INTERNAL);
-    txn_create(txn, "/log_dir_event_notification/log_dir_event_", log_dir_event_encode(b->id), CREATE_SEQUENTIAL);
-    b->env->submit(b->env->ctx, txn, gen);
+    note_write(b, "/log_dir_event_notification/log_dir_event_", log_dir_event_encode(b->id), gen);
 }
 
 void broker_log_removed(struct broker *b, int dir, const char *topic, int32_t partition)

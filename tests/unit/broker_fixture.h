@@ -277,6 +277,16 @@ static struct control_request *request(enum control_api api, int32_t controller_
     return r;
 }
 
+/* The store's answer to the oldest transaction. */
+static void answer_txn(struct fixture *f, int rc)
+{
+    struct txn *txn = g_queue_pop_head(&f->txns);
+
+    assert_non_null(txn);
+    txn->rc = rc;
+    broker_txn_done(f->b, txn, 1);
+}
+
 static void do_disk(struct fixture *f)
 {
     while (!f->manual && !g_queue_is_empty(&f->batches))

@@ -66,6 +66,78 @@ static void a_failed_dir(void **state)
     destroy(f);
 }
 
+static void expect_dir_note(struct fixture *f)
+{
+    struct txn *txn = g_queue_peek_head(&f->txns);
+
+    assert_int_equal(g_queue_get_length(&f->txns), 1);
+    assert_int_equal(txn->n_ops, 1);
+    assert_int_equal(txn->ops[0].type, OP_CREATE);
+    assert_int_equal(txn->ops[0].flags, CREATE_SEQUENTIAL);
+    assert_string_equal(txn->ops[0].path, "/log_dir_event_notification/log_dir_event_");
+    assert_string_equal(txn->ops[0].data->data, "{\"version\":1,\"broker\":1,\"event\":1}");
+}
+
+/* A disk that is full may be that of the store and of the log dir. */
+static void a_note_without_room_is_written_again(void **state)
+{
+    static const int waits[] = {50, 100, 200, 400, 800, 1600, 3200, 3200};
+    struct fixture *f = ready();
+
+    live(f, "12");
+    broker_dir_failed(f->b, 0, "gone", 1);
+    g_string_truncate(f->errors, 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(waits); i++) {
+        expect_dir_note(f);
+        answer_txn(f, ZSTORENOSPACE);
+        assert_true(g_queue_is_empty(&f->txns)); /* not at once */
+        assert_false(broker_idle(f->b));
+        assert_int_equal(f->timers[BROKER_TIMER_NOTE], waits[i]);
+        f->timers[BROKER_TIMER_NOTE] = -1;
+        broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+    }
+    expect_dir_note(f);
+    answer_txn(f, ZOK);
+    assert_true(broker_idle(f->b));
+    assert_int_equal(f->timers[BROKER_TIMER_NOTE], -1);
+    broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+    assert_true(g_queue_is_empty(&f->txns)); /* once */
+    assert_string_equal(f->errors->str,      /* said once, too */
+            "/log_dir_event_notification/log_dir_event_: broker 1 could not write it: ZSTORENOSPACE; it tries again "
+            "until there is room\n");
+    destroy(f);
+}
+
+static void other_refusals_are_final(void **state)
+{
+    static const int codes[] = {ZNOTREADONLY, ZSTOREIO, ZSESSIONEXPIRED, ZNONODE};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(codes); i++) {
+        struct fixture *f = ready();
+        broker_dir_failed(f->b, 0, "gone", 1);
+        answer_txn(f, codes[i]);
+        assert_non_null(strstr(f->errors->str, "broker 1 could not write it: "));
+        assert_null(strstr(f->errors->str, "tries again"));
+        assert_int_equal(f->timers[BROKER_TIMER_NOTE], 0);
+        broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+        assert_true(g_queue_is_empty(&f->txns));
+        destroy(f);
+    }
+}
+
+static void one_that_halts_writes_no_more(void **state)
+{
+    struct fixture *f = ready();
+
+    broker_dir_failed(f->b, 0, "gone", 1);
+    answer_txn(f, ZSTORENOSPACE);
+    broker_dir_failed(f->b, 1, "gone", 1);
+    assert_int_equal(f->halted, 1);
+    broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+    assert_true(g_queue_is_empty(&f->txns));
+    destroy(f);
+}
+
 /* The end waits for the answer: the controller hears which replicas are gone and which are not. */
 static void the_last_dir_fails_in_a_deletion(void **state)
 {
@@ -235,6 +307,9 @@ int main(void)
             cmocka_unit_test(the_next_dir_is_tried),
             cmocka_unit_test(one_bad_task_is_no_bad_dir),
             cmocka_unit_test(a_failed_dir),
+            cmocka_unit_test(a_note_without_room_is_written_again),
+            cmocka_unit_test(other_refusals_are_final),
+            cmocka_unit_test(one_that_halts_writes_no_more),
             cmocka_unit_test(the_last_dir_fails_in_a_deletion),
             cmocka_unit_test(before_1_0_one_dir_is_all),
             cmocka_unit_test(dirs_are_filled_evenly),

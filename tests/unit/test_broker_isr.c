@@ -429,6 +429,54 @@ static void the_leader_writes_itself(void **state)
     destroy(f);
 }
 
+/* The partitions that it is about are not forgotten, and what changes meanwhile is a note of its own. */
+static void a_note_without_room_is_written_again(void **state)
+{
+    static const char note_of_t[] = "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0}]}";
+    struct fixture *f = leading_old();
+
+    fetch(f, 2, 55, 2);
+    answer_txn(f, ZOK); /* the state */
+    answer_txn(f, ZSTORENOSPACE);
+    assert_int_equal(f->timers[BROKER_TIMER_NOTE], 50);
+    assert_true(g_queue_is_empty(&f->txns));
+    fetch(f, 3, 66, 2);
+    answer_txn(f, ZOK);
+    answer_txn(f, ZSTORENOSPACE); /* waits with the first one, which has set the timer */
+    assert_int_equal(f->timers[BROKER_TIMER_NOTE], 50);
+    broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+    assert_int_equal(g_queue_get_length(&f->txns), 2);
+    for (int i = 0; i < 2; i++) {
+        const struct txn *txn = g_queue_peek_head(&f->txns);
+        assert_int_equal(txn->rc, ZOK); /* forgotten, as the store needs it */
+        assert_string_equal(txn->ops[0].path, "/isr_change_notification/isr_change_");
+        assert_string_equal(txn->ops[0].data->data, note_of_t);
+        answer_txn(f, ZOK);
+    }
+    broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+    assert_true(g_queue_is_empty(&f->txns));
+    destroy(f);
+}
+
+static void a_note_that_is_taken_ends_the_wait(void **state)
+{
+    struct fixture *f = leading_old();
+
+    fetch(f, 2, 55, 2);
+    answer_txn(f, ZOK); /* the state */
+    answer_txn(f, ZSTORENOSPACE);
+    broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+    answer_txn(f, ZSTORENOSPACE);
+    assert_int_equal(f->timers[BROKER_TIMER_NOTE], 100);
+    broker_timer(f->b, BROKER_TIMER_NOTE, 1);
+    answer_txn(f, ZOK);
+    fetch(f, 3, 66, 2);
+    answer_txn(f, ZOK);
+    answer_txn(f, ZSTORENOSPACE);
+    assert_int_equal(f->timers[BROKER_TIMER_NOTE], 50);
+    destroy(f);
+}
+
 static void a_lost_answer_is_recognized(void **state)
 {
     struct fixture *f = leading_old();
@@ -534,6 +582,8 @@ int main(void)
             cmocka_unit_test(a_new_state_ends_a_proposal),
             cmocka_unit_test(followers_fetch),
             cmocka_unit_test(the_leader_writes_itself),
+            cmocka_unit_test(a_note_without_room_is_written_again),
+            cmocka_unit_test(a_note_that_is_taken_ends_the_wait),
             cmocka_unit_test(a_lost_answer_is_recognized),
             cmocka_unit_test(shuts_down),
             cmocka_unit_test(one_that_stops_does_not_come_back),
