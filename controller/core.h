@@ -131,9 +131,12 @@ struct topic *topic_load(struct controller *c, const char *name);
 void topic_take_up_again(struct controller *c, struct topic *t);
 /* Reads the leadership information of its partitions; some may have none. */
 void topic_load_leadership(struct controller *c, struct topic *t);
-/* The topic node as it should be: what memory has, and partitions that only the node has (somebody has just added
- * them); if it lacks its id alone, as it is but for that. `*ret_version`: of the node. NULL: no node. */
-struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t *ret_version);
+/* Is its node still the one that the context knows? Removed and made again counts as another topic. */
+bool topic_is_there(struct controller *c, const struct topic *t);
+/* Adds to `txn` the write of the topic's node as it should be: what memory has, and partitions that only the node has
+ * (somebody has just added them); if it lacks its id alone, as it is but for that. False: that node is not there any
+ * more. */
+bool topic_put(struct controller *c, struct txn *txn, const struct topic *t);
 /* Writes it; again when somebody else was faster. ZOK, or what is wrong. */
 int topic_save(struct controller *c, struct topic *t);
 /* Those that are `unsaved`, in one pipeline; what cannot be written stays so. */

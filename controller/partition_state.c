@@ -148,6 +148,14 @@ struct round {
     GArray *of; /* for each creation: index of its transaction, -1 none */
 };
 
+/* The transaction is for this topic, not for one that is made under its name meanwhile. */
+static void check_topic(struct txn *txn, const struct topic *t)
+{
+    g_autofree char *path = topic_path(t->ref->name);
+    size_t check = txn_check(txn, path, -1);
+    txn->ops[check].czxid = t->czxid;
+}
+
 /* Adds the transactions for the creations [first, end) of one topic. If its node lacks the topic id, that is written
  * with the first. */
 static void plan_topic(
@@ -166,11 +174,8 @@ static void plan_topic(
             bool begin = !txn;
             txn = fenced_txn(c);
             g_ptr_array_add(round->txns, txn);
-            int32_t version;
-            struct bytes *data = begin && t->unsaved ? topic_encode(c, t, &version) : NULL;
-            if (data) {
-                g_autofree char *path = topic_path(t->ref->name);
-                txn_set(txn, path, data, version);
+            if (!begin || !t->unsaved || !topic_put(c, txn, t)) {
+                check_topic(txn, t);
             }
         }
         if (add_creates(c, txn, n, &parent)) {
@@ -233,12 +238,6 @@ static bool create_round(struct controller *c, GArray *all, GPtrArray *adopted)
     return left && !c->moved;
 }
 
-static bool topic_node_exists(struct controller *c, const struct partition *p)
-{
-    g_autofree char *path = topic_path(p->topic->ref->name);
-    return node_exists(c, path);
-}
-
 /* Creates the nodes of new partitions; partitions whose state is there already are left in `adopted`. */
 static void create_partitions(struct controller *c, GPtrArray *partitions, GPtrArray *adopted)
 {
@@ -251,9 +250,9 @@ static void create_partitions(struct controller *c, GPtrArray *partitions, GPtrA
         }
     }
     for (int attempt = 0; create_round(c, all, adopted); attempt++) {
-        for (guint i = 0; i < all->len; i++) { /* a topic that was removed meanwhile has nothing to be created */
+        for (guint i = 0; i < all->len; i++) { /* of a topic that was removed, or made again, nothing is created */
             struct creation *n = &g_array_index(all, struct creation, i);
-            n->done = n->done || attempt == CREATE_ATTEMPTS || !topic_node_exists(c, n->p);
+            n->done = n->done || attempt == CREATE_ATTEMPTS || !topic_is_there(c, n->p->topic);
         }
     }
 }

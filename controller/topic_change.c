@@ -189,6 +189,13 @@ static void encode_partitions(const struct topic *t, struct topic_assignment *ou
     }
 }
 
+bool topic_is_there(struct controller *c, const struct topic *t)
+{
+    g_autofree char *path = topic_path(t->ref->name);
+    struct zstat stat;
+    return c->env.get(c->env.ctx, path, NULL, &stat) == ZOK && stat.czxid == t->czxid;
+}
+
 /* Partitions that only the node has: somebody has just added them, and the event for it is on its way. */
 static void keep_additions(const struct topic *t, const struct topic_assignment *node, struct topic_assignment *out)
 {
@@ -200,14 +207,14 @@ static void keep_additions(const struct topic *t, const struct topic_assignment 
     }
 }
 
-struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t *ret_version)
+bool topic_put(struct controller *c, struct txn *txn, const struct topic *t)
 {
     struct zstat stat;
     int rc;
     struct topic_assignment *node = read_topic(c, t->ref->name, &stat, &rc);
     if (rc || stat.czxid != t->czxid) { /* gone, or made again as another topic: TopicChange follows */
         topic_assignment_free(node);
-        return NULL;
+        return false;
     }
     struct topic_assignment *out = node;
     if (!node || t->unsaved == TOPIC_REASSIGNED) {
@@ -216,13 +223,14 @@ struct bytes *topic_encode(struct controller *c, const struct topic *t, int32_t 
         keep_additions(t, node, out);
     }
     g_strlcpy(out->topic_id, t->ref->id, sizeof(out->topic_id));
-    struct bytes *data = topic_assignment_encode(out);
+    g_autofree char *path = topic_path(t->ref->name);
+    size_t set = txn_set(txn, path, topic_assignment_encode(out), stat.version);
+    txn->ops[set].czxid = t->czxid;
     if (out != node) {
         topic_assignment_free(out);
     }
     topic_assignment_free(node);
-    *ret_version = stat.version;
-    return data;
+    return true;
 }
 
 int topic_save(struct controller *c, struct topic *t)
@@ -230,13 +238,11 @@ int topic_save(struct controller *c, struct topic *t)
     g_autofree char *path = topic_path(t->ref->name);
     int rc = ZBADVERSION;
     for (int i = 0; rc == ZBADVERSION && i < SAVE_ATTEMPTS && !c->moved; i++) {
-        int32_t version;
-        struct bytes *data = topic_encode(c, t, &version);
-        if (!data) {
+        struct txn *txn = fenced_txn(c);
+        if (!topic_put(c, txn, t)) {
+            txn_free(txn);
             return ZNONODE;
         }
-        struct txn *txn = fenced_txn(c);
-        txn_set(txn, path, data, version);
         rc = fenced_run_one(c, txn);
     }
     if (rc == ZOK) {
@@ -253,14 +259,15 @@ void topics_save(struct controller *c, GPtrArray *topics)
     g_autoptr(GPtrArray) of = g_ptr_array_new();
     for (guint i = 0; i < topics->len; i++) {
         struct topic *t = topics->pdata[i];
-        int32_t version;
-        struct bytes *data = t->unsaved ? topic_encode(c, t, &version) : NULL;
-        if (data) {
-            g_autofree char *path = topic_path(t->ref->name);
-            struct txn *txn = fenced_txn(c);
-            txn_set(txn, path, data, version);
+        if (!t->unsaved) {
+            continue;
+        }
+        struct txn *txn = fenced_txn(c);
+        if (topic_put(c, txn, t)) {
             g_ptr_array_add(txns, txn);
             g_ptr_array_add(of, t);
+        } else {
+            txn_free(txn);
         }
     }
     fenced_run(c, txns);
@@ -358,14 +365,6 @@ static void add_all_partitions(const struct topic *t, GPtrArray *partitions)
     }
 }
 
-/* Is it still the node that the context knows? Removed and made again counts as another topic. */
-static bool same_node(struct controller *c, const struct topic *t)
-{
-    g_autofree char *path = topic_path(t->ref->name);
-    struct zstat stat;
-    return c->env.get(c->env.ctx, path, NULL, &stat) == ZOK && stat.czxid == t->czxid;
-}
-
 static void forget_topic(struct controller *c, struct topic *t)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
@@ -392,10 +391,10 @@ static void end_reassignments(struct controller *c, struct topic *t)
 static void look_at_topic(struct controller *c, const char *name, GPtrArray *added)
 {
     struct topic *t = context_topic(&c->ctx, name);
-    if (t && t->n_reassigning && t->deletion && !same_node(c, t)) {
+    if (t && t->n_reassigning && t->deletion && !topic_is_there(c, t)) {
         end_reassignments(c, t);
     }
-    if (t && !t->deletion && !same_node(c, t)) {
+    if (t && !t->deletion && !topic_is_there(c, t)) {
         forget_topic(c, t);
         t = NULL;
     }

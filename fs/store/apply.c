@@ -130,6 +130,11 @@ static int apply_create(struct applier *a, struct op *op)
     return ZOK;
 }
 
+static bool is_expected(const struct op *op, const struct zstat *stat)
+{
+    return (op->version == -1 || op->version == stat->version) && (op->czxid == 0 || op->czxid == stat->czxid);
+}
+
 /* pRequest2Txn(setData), DataTree.setData */
 static int apply_set(struct applier *a, struct op *op)
 {
@@ -138,7 +143,7 @@ static int apply_set(struct applier *a, struct op *op)
     struct entry *e = find_node(a, op->path);
     if (!e)
         return ZNONODE;
-    if (op->version != -1 && op->version != e->node.stat.version)
+    if (!is_expected(op, &e->node.stat))
         return ZBADVERSION;
     overlay_touch(a->overlay, e);
     bytes_unref(e->node.data);
@@ -159,7 +164,7 @@ static int apply_delete(struct applier *a, struct op *op)
     struct entry *e = find_node(a, op->path);
     if (!e)
         return ZNONODE;
-    if (op->version != -1 && op->version != e->node.stat.version)
+    if (!is_expected(op, &e->node.stat))
         return ZBADVERSION;
     if (e->node.num_children > 0)
         return ZNOTEMPTY;
@@ -178,7 +183,7 @@ static int apply_check(struct applier *a, struct op *op)
     if (!e)
         return ZNONODE;
     op->stat = e->node.stat;
-    return op->version != -1 && op->version != e->node.stat.version ? ZBADVERSION : ZOK;
+    return is_expected(op, &e->node.stat) ? ZOK : ZBADVERSION;
 }
 
 static int apply_op(struct applier *a, struct op *op)

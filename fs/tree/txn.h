@@ -20,8 +20,11 @@ struct op {
     char *path;         /* owned */
     struct bytes *data; /* OP_CREATE, OP_SET: one reference is owned; NULL is null data */
     int32_t version;    /* OP_SET, OP_DELETE, OP_CHECK: expected version, -1 for any */
-    unsigned flags;     /* OP_CREATE */
-    int64_t owner;      /* OP_CREATE ephemeral: session; 0 = the transaction's */
+    /* OP_SET, OP_DELETE, OP_CHECK: expected czxid, 0 for any. ZooKeeper has no such check: there a node that is deleted
+     * and made again has the versions of the one before, and takes its writes. */
+    int64_t czxid;
+    unsigned flags; /* OP_CREATE */
+    int64_t owner;  /* OP_CREATE ephemeral: session; 0 = the transaction's */
     /* results, valid in `done` */
     int rc;            /* enum zerr */
     char *result_path; /* OP_CREATE: the path made (differs for sequential ones); owned */

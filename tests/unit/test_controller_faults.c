@@ -410,6 +410,34 @@ static void topic_goes_while_it_is_created(void **state)
     world_free(w);
 }
 
+/* Makes the topic whose node is about to be written again, as another one; its node has the same version. */
+static void make_again(struct world *w, struct txn **txns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < txns[i]->n_ops; k++) {
+            const struct op *op = &txns[i]->ops[k];
+            if (times > 0 && op->type == OP_SET && strcmp(op->path, "/brokers/topics/a") == 0) {
+                times--;
+                world_delete_tree(w, "/brokers/topics/a");
+                world_create(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[3]}}");
+            }
+        }
+    }
+}
+
+static void topic_is_made_again_meanwhile(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    times = 1;
+    w->before_run = make_again;
+    two_topics(w);
+    assert_int_equal(times, 0);
+    expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[3\\]\\}");
+    expect_state(w, "a", 0, "leader 3 epoch 0 isr 3");
+    assert_false(world_exists(w, "/brokers/topics/a/partitions/1"));
+    world_free(w);
+}
+
 /* Somebody else is elected in the middle: nothing more is written by the old one. */
 static void usurp(struct world *w, struct txn **txns, size_t n)
 {
@@ -451,6 +479,7 @@ int main(void)
             cmocka_unit_test(partitions_added_at_the_same_time),
             cmocka_unit_test(nodes_come_and_go),
             cmocka_unit_test(topic_goes_while_it_is_created),
+            cmocka_unit_test(topic_is_made_again_meanwhile),
             cmocka_unit_test(fenced_in_the_middle),
     };
     return cmocka_run_group_tests_name("controller faults", tests, NULL, NULL);

@@ -151,6 +151,29 @@ static void test_checks_alone_write_nothing(void **state)
 
 /* ---- rules that the model's random operations do not reach ---- */
 
+static void test_set_of_one_creation(void **state)
+{
+    struct fixture f;
+    fixture_open(&f, NULL);
+    fixture_create(&f, "/a", "1");
+    struct zstat old;
+    assert_int_equal(mirror_get(f.mirror, "/a", NULL, &old), ZOK);
+    struct txn *txn = txn_new(TXN_CLIENT);
+    txn_delete(txn, "/a", -1);
+    assert_int_equal(fixture_run(&f, txn), ZOK);
+    fixture_create(&f, "/a", "2");
+    struct zstat now;
+    assert_int_equal(mirror_get(f.mirror, "/a", NULL, &now), ZOK);
+    assert_int_equal(now.version, old.version);
+    for (int i = 0; i < 2; i++) {
+        txn = txn_new(TXN_CLIENT);
+        txn_set(txn, "/a", NULL, now.version);
+        txn->ops[0].czxid = i == 0 ? old.czxid : now.czxid;
+        assert_int_equal(fixture_run(&f, txn), i == 0 ? ZBADVERSION : ZOK);
+    }
+    fixture_close(&f);
+}
+
 static void test_arguments(void **state)
 {
     struct fixture f;
@@ -531,6 +554,7 @@ int main(void)
             cmocka_unit_test(test_one_commit_for_all_that_is_queued),
             cmocka_unit_test(test_batches_are_limited),
             cmocka_unit_test(test_checks_alone_write_nothing),
+            cmocka_unit_test(test_set_of_one_creation),
             cmocka_unit_test(test_arguments),
             cmocka_unit_test(test_size_limit),
             cmocka_unit_test(test_result_codes_of_a_multi),
