@@ -82,6 +82,7 @@ void isr_drop(struct broker *b, struct replica *r)
 {
     free_upkeep(b, r);
     r->isr = broker_ids_unref(r->isr);
+    r->fenced = false;
 }
 
 void isr_clear(struct broker *b)
@@ -120,7 +121,7 @@ static void add_follower(struct broker *b, struct replica *r, const struct isr_f
 {
     struct isr_upkeep *u = r->upkeep;
 
-    if (broker_ids_contain(r->isr, f->id) || !broker_ids_contain(r->replicas, f->id))
+    if (r->fenced || broker_ids_contain(r->isr, f->id) || !broker_ids_contain(r->replicas, f->id))
         return;
     if (!u) {
         u = r->upkeep = g_new0(struct isr_upkeep, 1);
@@ -411,7 +412,6 @@ static bool is_final(enum kafka_error error)
     case KERR_INELIGIBLE_REPLICA:
     case KERR_UNKNOWN_TOPIC_OR_PARTITION:
     case KERR_UNKNOWN_TOPIC_ID:
-    case KERR_FENCED_LEADER_EPOCH:
     case KERR_INVALID_UPDATE_VERSION:
     case KERR_INVALID_REQUEST:
         return true;
@@ -457,6 +457,13 @@ static bool partition_answered(struct broker *b, const struct alter_partition *p
     }
     b->env->event(b->env->ctx, "broker %d %s-%d isr change refused: %s", b->id, r->topic->name, r->partition,
             kafka_error_name(p->error));
+    if (p->error == KERR_FENCED_LEADER_EPOCH) {
+        /* Nothing can be proposed in this epoch any more (Kafka: "awaiting the latest metadata"). For a topic that
+         * waits for its deletion that may be long, and its followers fetch every second. */
+        free_upkeep(b, r);
+        r->fenced = true;
+        return true;
+    }
     if (is_final(p->error)) {
         give_up(b, r, gen);
         return true;

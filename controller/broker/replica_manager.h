@@ -19,6 +19,7 @@ struct replica {
     bool removed;     /* somebody removed the directory */
     bool busy;        /* the request in work is about it */
     bool out_of_sync; /* a follower that is not known to be in the ISR */
+    bool fenced;      /* a leader of an epoch that is over: it proposes nothing until it is told of the next; isr.c */
     /* ---- of the last state applied; before: LEADER_EPOCH_NONE, -1, LEADER_NONE, -1, NULL ---- */
     int32_t leader_epoch, partition_epoch, leader, controller_epoch;
     struct broker_ids *replicas; /* owned reference */

@@ -180,10 +180,9 @@ static void refused_proposals(void **state)
     static const struct {
         enum kafka_error error;
         bool again;
-    } cases[] = {{KERR_FENCED_LEADER_EPOCH, false}, {KERR_INVALID_UPDATE_VERSION, false},
-            {KERR_UNKNOWN_TOPIC_OR_PARTITION, false}, {KERR_UNKNOWN_TOPIC_ID, false}, {KERR_INVALID_REQUEST, false},
-            {KERR_INELIGIBLE_REPLICA, false}, {KERR_OPERATION_NOT_ATTEMPTED, false}, {KERR_NOT_CONTROLLER, true},
-            {KERR_UNKNOWN_SERVER_ERROR, true}};
+    } cases[] = {{KERR_INVALID_UPDATE_VERSION, false}, {KERR_UNKNOWN_TOPIC_OR_PARTITION, false},
+            {KERR_UNKNOWN_TOPIC_ID, false}, {KERR_INVALID_REQUEST, false}, {KERR_INELIGIBLE_REPLICA, false},
+            {KERR_OPERATION_NOT_ATTEMPTED, false}, {KERR_NOT_CONTROLLER, true}, {KERR_UNKNOWN_SERVER_ERROR, true}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         struct fixture *f = leading("1");
@@ -205,6 +204,30 @@ static void refused_proposals(void **state)
         }
         destroy(f);
     }
+}
+
+/* A leader whose epoch is over asks for nothing until it hears of the next, however often its followers fetch. */
+static void fenced_leader(void **state)
+{
+    struct fixture *f = leading("1");
+
+    fetch(f, 2, 55, 2);
+    struct broker_request *r = take_asked(f);
+    fetch(f, 3, 66, 2);
+    r->partitions[0].error = KERR_FENCED_LEADER_EPOCH;
+    broker_answered(f->b, r, 1);
+    fetch(f, 2, 55, 2);
+    live(f, "123");
+    assert_true(g_queue_is_empty(&f->asked));
+    assert_true(broker_idle(f->b));
+    struct want next = {.leader = ME, .leader_epoch = 3, .isr = "1", .replicas = "123", .partition_epoch = 11};
+    assert_int_equal(leader_and_isr(f, next), KERR_NONE);
+    fetch(f, 2, 55, 3);
+    r = take_asked(f);
+    assert_int_equal(r->partitions[0].leader_epoch, 3);
+    grant(f, r);
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    destroy(f);
 }
 
 /* A follower that the controller does not take (its log dir has failed) does not hold up the others. */
@@ -577,6 +600,7 @@ int main(void)
             cmocka_unit_test(the_controller_changes),
             cmocka_unit_test(refused_by_a_controller_that_goes_on_talking),
             cmocka_unit_test(refused_proposals),
+            cmocka_unit_test(fenced_leader),
             cmocka_unit_test(one_refused_follower),
             cmocka_unit_test(no_replica_any_more),
             cmocka_unit_test(a_new_state_ends_a_proposal),
