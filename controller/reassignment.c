@@ -79,7 +79,8 @@ static void roll_back(struct controller *c, struct request *r)
             &c->ctx, r->p, g_steal_pointer(&r->replicas), g_steal_pointer(&r->adding), g_steal_pointer(&r->removing));
 }
 
-/* From OfflineReplica on, without waiting for an answer: a broker that is down sets the replica aside when it comes. */
+/* From OfflineReplica on, without waiting for an answer. As in Kafka the directory of a broker that is down stays where
+ * it is, without a role. */
 static void delete_replicas(struct controller *c, GArray *replicas)
 {
     static const enum replica_state steps[] = {

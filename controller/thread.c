@@ -296,6 +296,7 @@ static void fire_timers(struct controller_thread *t)
 static void *loop(void *arg)
 {
     struct controller_thread *t = arg;
+    pthread_setname_np(pthread_self(), "controller");
     for (;;) {
         struct item *item = (struct item *)queue_pop(t->queue, next_deadline(t));
         if (item) {
