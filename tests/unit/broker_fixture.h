@@ -364,6 +364,14 @@ static enum kafka_error stop_replica(struct fixture *f, const char *topic, int32
     return f->manual ? KERR_NONE : first_error(f);
 }
 
+static struct broker_request *take_asked(struct fixture *f)
+{
+    struct broker_request *r = g_queue_pop_head(&f->asked);
+
+    assert_non_null(r);
+    return r;
+}
+
 static struct replica_view view(struct fixture *f, const char *topic, int32_t partition)
 {
     struct replica_view v = {0};
