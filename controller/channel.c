@@ -142,14 +142,9 @@ void batch_update_metadata_empty(struct controller *c)
 /* Partitions without a leader to tell of are left out, topics that are being deleted are named as such. */
 void batch_update_metadata_all(struct controller *c)
 {
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; i < t->partitions->len; i++) {
-            batch_update_metadata(c, t->partitions->pdata[i]);
-        }
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        batch_update_metadata(c, p);
     }
     c->batch->update_metadata = c->batch->full = true;
 }

@@ -322,6 +322,26 @@ struct partition *topic_partition(const struct topic *t, int32_t id)
     return p->id == id ? p : NULL;
 }
 
+struct partition_iter partition_iter(const struct context *x)
+{
+    struct partition_iter it = {0};
+    g_hash_table_iter_init(&it.topics, x->topics);
+    return it;
+}
+
+struct partition *partition_iter_next(struct partition_iter *it)
+{
+    while (!it->topic || it->next == it->topic->partitions->len) {
+        gpointer topic;
+        if (!g_hash_table_iter_next(&it->topics, NULL, &topic)) {
+            return NULL;
+        }
+        it->topic = topic;
+        it->next = 0;
+    }
+    return it->topic->partitions->pdata[it->next++];
+}
+
 struct partition *context_partition(const struct context *x, const char *topic, int32_t id)
 {
     struct topic *t = context_topic(x, topic);

@@ -124,6 +124,14 @@ uint32_t topic_replica_count(const struct topic *t); /* replicas that have a sta
 /* ---- partitions ---- */
 struct partition *topic_partition(const struct topic *t, int32_t id);
 struct partition *context_partition(const struct context *x, const char *topic, int32_t id);
+/* All of them; none may come or go meanwhile. The order is the same on every machine, and no more. */
+struct partition_iter {
+    GHashTableIter topics;
+    const struct topic *topic;
+    guint next;
+};
+struct partition_iter partition_iter(const struct context *x);
+struct partition *partition_iter_next(struct partition_iter *it); /* NULL: that was the last */
 /* So many are about to be added. */
 void topic_partitions_reserve(struct topic *t, guint n);
 /* References to the lists are taken over. */

@@ -10,21 +10,15 @@ static bool counts(const struct partition *p, int32_t broker)
 
 static void sort_partitions(struct controller *c, int32_t broker, GPtrArray *led, GArray *followed)
 {
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; !t->deletion && i < t->partitions->len; i++) {
-            struct partition *p = t->partitions->pdata[i];
-            if (!counts(p, broker)) {
-                continue;
-            }
-            if (p->leadership.leader == broker) {
-                g_ptr_array_add(led, p);
-            } else {
-                replicas_add(followed, p, broker);
-            }
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        if (p->topic->deletion || !counts(p, broker)) {
+            continue;
+        }
+        if (p->leadership.leader == broker) {
+            g_ptr_array_add(led, p);
+        } else {
+            replicas_add(followed, p, broker);
         }
     }
 }

@@ -89,18 +89,13 @@ static void expel(struct controller *c, struct partition *p, struct leader_and_i
 static void expel_strangers(struct controller *c)
 {
     g_autoptr(GArray) writes = state_writes_new();
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; i < t->partitions->len; i++) {
-            struct state_write w = {.p = t->partitions->pdata[i]};
-            uint32_t replicas = w.p->has_leadership ? count_replicas(w.p, w.p->leadership.isr) : 0;
-            if (replicas > 0 && replicas < w.p->leadership.isr->n) { /* none: nobody else has the data, they stay */
-                expel(c, w.p, &w.next);
-                g_array_append_val(writes, w);
-            }
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        uint32_t replicas = p->has_leadership ? count_replicas(p, p->leadership.isr) : 0;
+        if (replicas > 0 && replicas < p->leadership.isr->n) { /* none: nobody else has the data, they stay */
+            struct state_write w = {.p = p};
+            expel(c, p, &w.next);
+            g_array_append_val(writes, w);
         }
     }
     write_partition_states(c, writes);

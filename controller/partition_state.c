@@ -376,19 +376,13 @@ size_t partitions_trigger_online(struct controller *c, const char *topic)
 
 void partition_machine_startup(struct controller *c)
 {
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; i < t->partitions->len; i++) {
-            struct partition *p = t->partitions->pdata[i];
-            bool online = p->has_leadership && replica_is_online(&c->ctx, p, p->leadership.leader);
-            partition_set_status(&c->ctx, p,
-                    !p->has_leadership ? PARTITION_NEW
-                    : online           ? PARTITION_ONLINE
-                                       : PARTITION_OFFLINE);
-        }
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        bool online = p->has_leadership && replica_is_online(&c->ctx, p, p->leadership.leader);
+        partition_set_status(&c->ctx, p,
+                !p->has_leadership ? PARTITION_NEW
+                : online           ? PARTITION_ONLINE
+                                   : PARTITION_OFFLINE);
     }
     partitions_trigger_online(c, NULL);
 }

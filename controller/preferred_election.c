@@ -115,13 +115,10 @@ typedef void visit_partition(struct controller *c, struct partition *p, GHashTab
 
 static void for_each(struct controller *c, visit_partition *visit, GHashTable *by_broker, GPtrArray *elect)
 {
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; !t->deletion && i < t->partitions->len; i++) {
-            visit(c, t->partitions->pdata[i], by_broker, elect);
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        if (!p->topic->deletion) {
+            visit(c, p, by_broker, elect);
         }
     }
 }

@@ -35,16 +35,10 @@ void replicas_add_all(GArray *replicas, struct partition *p, const struct broker
 
 void replicas_add_on_broker(struct controller *c, GArray *replicas, int32_t broker)
 {
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; i < t->partitions->len; i++) {
-            struct partition *p = t->partitions->pdata[i];
-            if (broker_ids_contain(p->replicas, broker)) {
-                replicas_add(replicas, p, broker);
-            }
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        if (broker_ids_contain(p->replicas, broker)) {
+            replicas_add(replicas, p, broker);
         }
     }
 }
@@ -324,19 +318,13 @@ void replica_machine_startup(struct controller *c)
 {
     g_autoptr(GArray) online = replicas_new();
     g_autoptr(GArray) offline = replicas_new();
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        const struct topic *t = value;
-        for (guint i = 0; i < t->partitions->len; i++) {
-            struct partition *p = t->partitions->pdata[i];
-            for (uint32_t r = 0; r < p->replicas->n; r++) {
-                int32_t broker = p->replicas->id[r];
-                bool live = replica_is_online(&c->ctx, p, broker);
-                replica_set_state(p, broker, live ? REPLICA_ONLINE : REPLICA_DELETION_INELIGIBLE);
-                replicas_add(live ? online : offline, p, broker);
-            }
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        for (uint32_t r = 0; r < p->replicas->n; r++) {
+            int32_t broker = p->replicas->id[r];
+            bool live = replica_is_online(&c->ctx, p, broker);
+            replica_set_state(p, broker, live ? REPLICA_ONLINE : REPLICA_DELETION_INELIGIBLE);
+            replicas_add(live ? online : offline, p, broker);
         }
     }
     batch_update_metadata_all(c);

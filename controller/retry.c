@@ -3,16 +3,12 @@
 #include "controller/core.h"
 
 /* Replicas that should have been taken offline, and partitions whose leader went with them. */
-static void add_stale(struct controller *c, const struct topic *t, GArray *replicas)
+static void add_stale(struct controller *c, struct partition *p, GArray *replicas)
 {
-    for (guint i = 0; i < t->partitions->len; i++) {
-        struct partition *p = t->partitions->pdata[i];
-        for (uint32_t r = 0; r < p->n_states; r++) {
-            enum replica_state state = p->states[r].state;
-            if ((state == REPLICA_ONLINE || state == REPLICA_NEW) &&
-                    !replica_is_online(&c->ctx, p, p->states[r].broker)) {
-                replicas_add(replicas, p, p->states[r].broker);
-            }
+    for (uint32_t r = 0; r < p->n_states; r++) {
+        enum replica_state state = p->states[r].state;
+        if ((state == REPLICA_ONLINE || state == REPLICA_NEW) && !replica_is_online(&c->ctx, p, p->states[r].broker)) {
+            replicas_add(replicas, p, p->states[r].broker);
         }
     }
 }
@@ -20,11 +16,9 @@ static void add_stale(struct controller *c, const struct topic *t, GArray *repli
 static void take_stale_offline(struct controller *c)
 {
     g_autoptr(GArray) stale = replicas_new();
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->ctx.topics);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        add_stale(c, value, stale);
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        add_stale(c, p, stale);
     }
     if (stale->len) {
         replicas_become_offline(c, stale);
