@@ -131,9 +131,16 @@ static void start_one(struct broker *b, struct request_work *w, uint32_t index)
     struct work_item *item = broker_work_add(w, index, r, action);
     item->existing = had_log;
     r->busy = true;
-    if (told || !r->present) {
+    if (told)
         r->present = false;
-        place_log(b, w, w->items->len - 1);
+}
+
+static void place_logs(struct broker *b, struct request_work *w, bool of_leaders)
+{
+    for (guint i = 0; i < w->items->len; i++) {
+        struct work_item *item = &g_array_index(w->items, struct work_item, i);
+        if (!item->replica->present && (item->action == MAKE_LEADER) == of_leaders)
+            place_log(b, w, i);
     }
 }
 
@@ -217,4 +224,7 @@ void leader_and_isr_start(struct broker *b, struct request_work *w)
     w->finish = finish;
     for (guint i = 0; i < w->cause->request->partition_states->len; i++)
         start_one(b, w, i);
+    /* leaders first (makeLeaders, then makeFollowers): where the logs of one request go depends on it */
+    place_logs(b, w, true);
+    place_logs(b, w, false);
 }

@@ -31,6 +31,12 @@ setup() {
     is "$(ls -d "$D"/2/?/t-* 2>/dev/null | wc -l)" 0
 }
 
+@test "two log dirs: those it leads get theirs first, as in Kafka" {
+    topic t '{"0":[1,2],"1":[2,1],"2":[2],"3":[2]}'
+    settle
+    is "$(cd "$D/2"; echo a/t-* b/t-*)" "a/t-1 a/t-3 b/t-0 b/t-2"
+}
+
 @test "one of two log dirs is gone: its replicas go offline, the others go on" {
     topic t '{"0":[2,1],"1":[2,1]}'
     settle

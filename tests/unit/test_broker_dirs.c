@@ -25,6 +25,25 @@ static void the_next_dir_is_tried(void **state)
     destroy(f);
 }
 
+/* Recorded from a Kafka: the logs of those it leads come first, then the followers', each in the request's order. */
+static void leaders_choose_a_dir_first(void **state)
+{
+    struct fixture *f = ready();
+    struct control_request *r = request(API_LEADER_AND_ISR, 5);
+
+    live(f, "12");
+    for (int p = 0; p < 4; p++)
+        g_ptr_array_add(r->partition_states,
+                state_of((struct want){.partition = p, .leader = p == 0 || p == 3 ? 2 : ME, .is_new = true}));
+    send(f, r, EPOCH);
+    assert_int_equal(first_error(f), KERR_NONE);
+    assert_int_equal(view(f, "t", 1).dir, 0);
+    assert_int_equal(view(f, "t", 2).dir, 1);
+    assert_int_equal(view(f, "t", 0).dir, 0);
+    assert_int_equal(view(f, "t", 3).dir, 1);
+    destroy(f);
+}
+
 static void one_bad_task_is_no_bad_dir(void **state)
 {
     struct fixture *f = ready();
@@ -305,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_next_dir_is_tried),
+            cmocka_unit_test(leaders_choose_a_dir_first),
             cmocka_unit_test(one_bad_task_is_no_bad_dir),
             cmocka_unit_test(a_failed_dir),
             cmocka_unit_test(a_note_without_room_is_written_again),
