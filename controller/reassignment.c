@@ -1,7 +1,8 @@
 /* Partition reassignment (KafkaController.onPartitionReassignment, KIP-455). Replicas R, of them adding A and removing
  * M; origin = R - A, target = R - M. The steps are Kafka's, each done for all partitions at hand in one pipeline:
  *
- *   U  write the topic's node, then memory; replicas that an earlier request had added go
+ *   U  write the topic's node, then memory; replicas that an earlier request had added go, after a new leader epoch:
+ *      that of their leaving the in-sync set, or of A or B
  *   A  not yet in sync: leader epoch + 1, LeaderAndIsr to origin and adding, adding ones to NewReplica
  *   B  in sync: leader into the target, removing ones leave the in-sync set and are deleted, the topic's node last,
  *      because it is the only record of the origin */
@@ -90,13 +91,36 @@ static void delete_replicas(struct controller *c, GArray *replicas)
     }
 }
 
-static void add_dropped(const struct request *r, GArray *dropped)
+/* In the in-sync set as the tree has it now? */
+static bool is_in_sync(struct controller *c, const struct partition *p, int32_t broker)
+{
+    struct leader_and_isr l;
+    if (read_partition_state(c, p, &l) != ZOK) {
+        return false;
+    }
+    bool in_sync = broker_ids_contain(l.isr, broker);
+    leader_and_isr_clear(&l);
+    return in_sync;
+}
+
+/* U3: what the old list had and the new one has not. A member of the in-sync set leaves it with a new leader epoch, and
+ * only then it is deleted; the others wait for that of step A or B. Until it is written a leader before 2.7, which
+ * writes the set itself, may take in one that has fetched, and is deleted meanwhile. (Kafka stops all at once.) */
+static void add_dropped(struct controller *c, const struct request *r, GArray *now, GArray *later)
 {
     for (uint32_t i = 0; i < r->replicas->n; i++) {
-        if (!broker_ids_contain(r->p->replicas, r->replicas->id[i])) {
-            replicas_add(dropped, r->p, r->replicas->id[i]);
+        int32_t id = r->replicas->id[i];
+        if (!broker_ids_contain(r->p->replicas, id)) {
+            bool wait = r->p->has_leadership && !is_in_sync(c, r->p, id);
+            replicas_add(wait ? later : now, r->p, id);
         }
     }
+}
+
+static void drop(struct controller *c, GArray *dropped)
+{
+    replicas_change_state(c, dropped, REPLICA_OFFLINE);
+    delete_replicas(c, dropped);
 }
 
 /* Partitions whose leader is among those that are dropped. */
@@ -128,13 +152,15 @@ static void to_new(struct controller *c, GPtrArray *partitions)
     replicas_change_state(c, adding, REPLICA_NEW);
 }
 
-/* Writes the new assignments. Those that are in the tree then are in `taken`; the others wait for a retry. */
-static void update_assignments(struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken)
+/* Writes the new assignments. Those that are in the tree then are in `taken`; the others wait for a retry. Replicas
+ * that are to be dropped when the leader epoch is a new one are added to `dropped`. */
+static void update_assignments(
+        struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken, GArray *dropped)
 {
     g_autoptr(GArray) requests = g_array_new(FALSE, FALSE, sizeof(struct request));
     g_array_set_clear_func(requests, clear_request);
     g_autoptr(GPtrArray) to_save = g_ptr_array_new();
-    g_autoptr(GArray) dropped = replicas_new();
+    g_autoptr(GArray) now = replicas_new();
     for (guint i = 0; i < partitions->len; i++) {
         struct partition *p = partitions->pdata[i];
         struct request r = {p, broker_ids_ref(p->replicas), broker_ids_ref(p->adding), broker_ids_ref(p->removing)};
@@ -150,7 +176,7 @@ static void update_assignments(struct controller *c, GPtrArray *partitions, GPtr
         if (r->p->topic->unsaved && changed(r)) {
             roll_back(c, r);
         } else {
-            add_dropped(r, dropped);
+            add_dropped(c, r, now, dropped);
             partition_set_reassigning(r->p, true);
             g_ptr_array_add(taken, r->p);
         }
@@ -159,8 +185,7 @@ static void update_assignments(struct controller *c, GPtrArray *partitions, GPtr
         ((struct partition *)to_save->pdata[i])->topic->unsaved = TOPIC_SAVED;
     }
     g_autoptr(GPtrArray) led = led_by_dropped(taken);
-    replicas_change_state(c, dropped, REPLICA_OFFLINE); /* U3: what the old list had and the new one has not */
-    delete_replicas(c, dropped);
+    drop(c, now);
     partitions_change_state(c, led, PARTITION_OFFLINE);
     to_new(c, led);
     g_autoptr(GPtrArray) elected = partitions_elect(c, led, ELECT_OFFLINE);
@@ -366,16 +391,22 @@ static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, 
     take_back(c, stay, unfinished);
 }
 
-static void finish(struct controller *c, GPtrArray *partitions)
+/* As far as the new leader epoch. Returns what was before. */
+static GArray *lead_from_targets(struct controller *c, GPtrArray *partitions)
+{
+    to_new(c, partitions); /* those that were in sync before this step came to them */
+    to_online(c, partitions);
+    GArray *before = assign_targets(c, partitions);
+    move_leaders(c, partitions);
+    return before;
+}
+
+static void remove_others(struct controller *c, GPtrArray *partitions, GArray *before)
 {
     if (partitions->len == 0) {
         return;
     }
     g_autoptr(GArray) removed = replicas_new();
-    to_new(c, partitions); /* those that were in sync before this step came to them */
-    to_online(c, partitions);
-    g_autoptr(GArray) before = assign_targets(c, partitions);
-    move_leaders(c, partitions);
     shrink(c, partitions, before, removed);
     delete_replicas(c, removed);
     take_leaderless_offline(c, partitions);
@@ -398,8 +429,14 @@ static void finish(struct controller *c, GPtrArray *partitions)
 
 /* ---- all of it ---- */
 
-/* KafkaController.onPartitionReassignment, after step U. */
-static void carry_on(struct controller *c, GPtrArray *partitions)
+static void finish(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) before = lead_from_targets(c, partitions);
+    remove_others(c, partitions, before);
+}
+
+/* KafkaController.onPartitionReassignment, after step U, which has left `dropped`. */
+static void carry_on(struct controller *c, GPtrArray *partitions, GArray *dropped)
 {
     g_autoptr(GPtrArray) complete = g_ptr_array_new();
     g_autoptr(GPtrArray) incomplete = g_ptr_array_new();
@@ -413,19 +450,28 @@ static void carry_on(struct controller *c, GPtrArray *partitions)
         }
     }
     start_adding(c, incomplete);
-    finish(c, complete);
+    g_autoptr(GArray) before = lead_from_targets(c, complete);
+    drop(c, dropped);
+    remove_others(c, complete, before);
+}
+
+static void resume(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) dropped = replicas_new();
+    carry_on(c, partitions, dropped);
 }
 
 void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *targets)
 {
     g_autoptr(GPtrArray) taken = g_ptr_array_new();
+    g_autoptr(GArray) dropped = replicas_new();
     for (guint i = 0; i < partitions->len; i++) {
         const struct partition *p = partitions->pdata[i];
         g_autofree char *ids = broker_ids_text(targets->pdata[i]);
         emit(c, "controller %d partition %s-%d reassignment to %s", c->broker_id, p->topic->ref->name, p->id, ids);
     }
-    update_assignments(c, partitions, targets, taken);
-    carry_on(c, taken);
+    update_assignments(c, partitions, targets, taken, dropped);
+    carry_on(c, taken, dropped);
 }
 
 void reassignment_check(struct controller *c, GPtrArray *partitions)
@@ -476,7 +522,7 @@ static bool aims_at(const struct partition *p, const void *brokers)
 void reassignment_brokers_started(struct controller *c, const GArray *brokers)
 {
     g_autoptr(GPtrArray) found = find_reassigning(c, aims_at, brokers);
-    carry_on(c, found);
+    resume(c, found);
 }
 
 /* Has step A not been done, because the state could not be written? */
@@ -504,7 +550,7 @@ void reassignment_retry(struct controller *c)
             g_ptr_array_add(begin, found->pdata[i]);
         }
     }
-    carry_on(c, begin);
+    resume(c, begin);
     reassignment_check(c, found);
 }
 
@@ -516,5 +562,5 @@ static bool not_started(const struct partition *p, const void *started)
 void reassignment_resume_all(struct controller *c, GHashTable *started)
 {
     g_autoptr(GPtrArray) found = find_reassigning(c, not_started, started);
-    carry_on(c, found);
+    resume(c, found);
 }

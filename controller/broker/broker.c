@@ -93,6 +93,11 @@ char *broker_log_name(const struct replica *r)
     return g_strdup_printf("%s-%d", r->topic->name, r->partition);
 }
 
+bool broker_topic_ids_differ(const char *a, const char *b)
+{
+    return *a && *b && strcmp(a, b) != 0;
+}
+
 void broker_clear_role(struct broker *b, struct replica *r, enum replica_role role)
 {
     isr_drop(b, r);

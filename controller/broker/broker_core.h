@@ -107,6 +107,8 @@ void broker_clear_role(struct broker *b, struct replica *r, enum replica_role ro
 /* How long to wait before the next attempt; `last_ms`: before the last one, 0 if that was the first. */
 int broker_backoff_ms(int last_ms);
 
+/* Are they of two topics of one name? Not known if one of them is "". */
+bool broker_topic_ids_differ(const char *a, const char *b);
 /* The id of the topic in the tree, newly allocated; "" if it has none, or is not there. */
 char *broker_topic_id_in_tree(const struct broker *b, const char *topic);
 
@@ -127,8 +129,8 @@ void isr_drop(struct broker *b, struct replica *r);
 void isr_broker_left(struct broker *b, int32_t id);
 /* Live brokers have changed. */
 void isr_brokers_changed(struct broker *b, gen_t gen);
-/* A state from UpdateMetadata: fetches that came too early may be out of date. */
-void isr_forget_early(struct broker *b, const struct partition_state *s);
+/* Fetches that came too early, for this leader epoch or one before it, are out of date. */
+void isr_forget_early(struct broker *b, const char *topic, int32_t partition, int32_t last_epoch);
 /* A control request of a controller was accepted. */
 void isr_controller_heard(struct broker *b, gen_t gen);
 /* Sends what is queued, if nothing is in flight. */

@@ -14,6 +14,7 @@
 struct early_fetch {
     struct isr_follower follower;
     int32_t leader_epoch;
+    char topic_id[23];
 };
 
 static void early_free(gpointer p)
@@ -174,6 +175,7 @@ static void remember_early(struct broker *b, const struct fetch_partition *p, co
     GArray *list = g_hash_table_lookup(b->isr.early, key);
     struct early_fetch e = {.follower = *f, .leader_epoch = p->leader_epoch};
 
+    g_strlcpy(e.topic_id, p->topic->id, sizeof e.topic_id);
     if (!list) {
         list = g_array_new(FALSE, FALSE, sizeof(struct early_fetch));
         g_hash_table_insert(b->isr.early, g_steal_pointer(&key), list);
@@ -191,9 +193,10 @@ void broker_fetch(struct broker *b, const struct fetch_request *request, gen_t g
     for (guint i = 0; i < request->partitions->len; i++) {
         const struct fetch_partition *p = &g_array_index(request->partitions, struct fetch_partition, i);
         struct replica *r = replica_manager_find(&b->rm, p->topic->name, p->partition);
-        if (r && r->role == REPLICA_LEADER && r->leader_epoch == p->leader_epoch)
+        bool same_topic = r && !broker_topic_ids_differ(r->topic->id, p->topic->id);
+        if (same_topic && r->role == REPLICA_LEADER && r->leader_epoch == p->leader_epoch)
             add_follower(b, r, &f, gen);
-        else if (!r || r->leader_epoch < p->leader_epoch)
+        else if (!same_topic || r->leader_epoch < p->leader_epoch)
             remember_early(b, p, &f);
     }
     isr_flush(b, gen);
@@ -209,11 +212,12 @@ void isr_became_leader(struct broker *b, struct replica *r, gen_t gen)
         return;
     for (guint i = 0; i < list->len;) {
         const struct early_fetch *e = &g_array_index(list, struct early_fetch, i);
-        if (e->leader_epoch > r->leader_epoch) { /* one more LeaderAndIsr is on the way */
+        bool same_topic = !broker_topic_ids_differ(e->topic_id, r->topic->id);
+        if (same_topic && e->leader_epoch > r->leader_epoch) { /* one more LeaderAndIsr is on the way */
             i++;
             continue;
         }
-        if (e->leader_epoch == r->leader_epoch)
+        if (same_topic && e->leader_epoch == r->leader_epoch)
             add_follower(b, r, &e->follower, gen);
         g_array_remove_index(list, i);
     }
@@ -221,17 +225,16 @@ void isr_became_leader(struct broker *b, struct replica *r, gen_t gen)
         g_hash_table_remove(b->isr.early, key);
 }
 
-void isr_forget_early(struct broker *b, const struct partition_state *s)
+void isr_forget_early(struct broker *b, const char *topic, int32_t partition, int32_t last_epoch)
 {
-    if (g_hash_table_size(b->isr.early) == 0 || s->leader == b->id)
+    if (g_hash_table_size(b->isr.early) == 0)
         return;
-    g_autofree char *key = g_strdup_printf("%s-%d", s->topic->name, s->partition);
+    g_autofree char *key = g_strdup_printf("%s-%d", topic, partition);
     GArray *list = g_hash_table_lookup(b->isr.early, key);
     if (!list)
         return;
     for (guint i = 0; i < list->len; i++)
-        if (s->leader == LEADER_DURING_DELETE ||
-                g_array_index(list, struct early_fetch, i).leader_epoch <= s->leader_epoch)
+        if (g_array_index(list, struct early_fetch, i).leader_epoch <= last_epoch)
             g_array_remove_index(list, i--);
     if (list->len == 0)
         g_hash_table_remove(b->isr.early, key);

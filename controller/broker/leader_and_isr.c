@@ -10,7 +10,7 @@ static const struct partition_state *state_of(const struct request_work *w, uint
 
 static bool ids_differ(const struct replica *r, const struct partition_state *s)
 {
-    return *r->topic->id && *s->topic->id && strcmp(r->topic->id, s->topic->id) != 0;
+    return broker_topic_ids_differ(r->topic->id, s->topic->id);
 }
 
 static bool is_in_tree(const struct broker *b, const struct topic_ref *topic)

@@ -78,8 +78,19 @@ static void task_done(struct broker *b, struct request_work *w, struct work_item
     b->env->error(b->env->ctx, -task->err, path, "the replica's directory could not be removed");
 }
 
+/* A follower that is deleted, too, may have fetched since: the next topic of that name begins without it. */
+static void forget_fetches(struct broker *b, const GArray *states)
+{
+    for (guint i = 0; i < states->len; i++) {
+        const struct stop_replica_state *s = &g_array_index(states, struct stop_replica_state, i);
+        if (s->delete_partition)
+            isr_forget_early(b, s->topic->name, s->partition, INT32_MAX);
+    }
+}
+
 static void finish(struct broker *b, struct request_work *w)
 {
+    forget_fetches(b, w->cause->request->stop_states);
     for (guint i = 0; i < w->items->len; i++) {
         struct replica *r = g_array_index(w->items, struct work_item, i).replica;
         r->busy = false;

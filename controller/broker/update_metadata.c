@@ -50,7 +50,9 @@ void update_metadata_apply(struct broker *b, struct request_work *w)
         fetch_again(b, g_array_index(arrived, int32_t, i));
     for (guint i = 0; i < request->partition_states->len; i++) {
         const struct partition_state *s = g_ptr_array_index(request->partition_states, i);
-        isr_forget_early(b, s);
+        if (s->leader != b->id)
+            isr_forget_early(
+                    b, s->topic->name, s->partition, s->leader == LEADER_DURING_DELETE ? INT32_MAX : s->leader_epoch);
         look_at_moved(b, s);
         if (b->n_out_of_sync > 0)
             look_at_followed(b, s);

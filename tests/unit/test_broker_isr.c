@@ -110,6 +110,44 @@ static void a_fetch_may_come_early(void **state)
     destroy(f);
 }
 
+/* A follower has fetched from the leader of a topic that was deleted, and the new topic of that name is in the same
+ * leader epoch. */
+static void a_fetch_of_the_topic_before(void **state)
+{
+    struct fixture *f = ready();
+    struct want of_new = {.id = ID_B, .leader = ME, .isr = "1", .is_new = true};
+
+    live(f, "12");
+    fetch(f, 2, 55, 0);
+    assert_int_equal(leader_and_isr(f, of_new), KERR_NONE);
+    assert_true(g_queue_is_empty(&f->asked));
+    fetch(f, 2, 55, 0); /* it was under way for a long time */
+    assert_true(g_queue_is_empty(&f->asked));
+    destroy(f);
+}
+
+/* Without ids only the deletion tells one from the other. */
+static void a_fetch_during_the_deletion(void **state)
+{
+    struct fixture *f = ready();
+    struct want w = {.id = "", .leader = ME, .isr = "1", .is_new = true};
+
+    live(f, "12");
+    assert_int_equal(leader_and_isr(f, w), KERR_NONE);
+    f->manual = true;
+    stop_replica(f, "t", EPOCH_DURING_DELETE, true);
+    fetch(f, 2, 55, 0);
+    f->manual = false;
+    do_disk(f);
+    assert_int_equal(first_error(f), KERR_NONE);
+    assert_int_equal(view(f, "t", 0).dir, -2);
+    assert_int_equal(leader_and_isr(f, w), KERR_NONE);
+    assert_true(g_queue_is_empty(&f->asked));
+    fetch(f, 2, 55, 0);
+    grant(f, take_asked(f));
+    destroy(f);
+}
+
 static void only_live_followers_are_proposed(void **state)
 {
     struct fixture *f = leading("1");
@@ -530,6 +568,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_follower_comes_back),
             cmocka_unit_test(a_fetch_may_come_early),
+            cmocka_unit_test(a_fetch_of_the_topic_before),
+            cmocka_unit_test(a_fetch_during_the_deletion),
             cmocka_unit_test(only_live_followers_are_proposed),
             cmocka_unit_test(the_controller_changes),
             cmocka_unit_test(refused_by_a_controller_that_goes_on_talking),

@@ -320,6 +320,29 @@ static void in_sync_before_it_is_new(void **state)
     world_free(w);
 }
 
+/* The reassignment is called off, and the leader, which has not heard of it, takes in one that it had added. */
+static void in_sync_when_it_is_dropped(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1]}");
+    world_settle(w);
+    world_kill(w, 3);
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,3]}]}");
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
+    moment_path = "/brokers/topics/a/partitions/0/state";
+    moment_text = "\"leader_epoch\":2";
+    hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":1,\"controller_epoch\":1,\"isr\":[1,3]}";
+    w->before_run = rewrite_by_hand;
+    world_set(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1]}]}");
+    world_settle(w);
+    assert_null(hand_state);
+    expect_state(w, "a", 0, "leader 1 epoch 3 isr 1");
+    expect_asked(w, "/.state/topics/a/0/replicas", "1");
+    assert_false(world_exists(w, REASSIGN));
+    world_free(w);
+}
+
 /* Adds a partition to the topic whose node the controller is about to write. */
 static void add_partition(struct world *w, struct txn **txns, size_t n)
 {
@@ -476,6 +499,7 @@ int main(void)
             cmocka_unit_test(states_written_at_the_same_time),
             cmocka_unit_test(the_target_leaves_the_in_sync_set),
             cmocka_unit_test(in_sync_before_it_is_new),
+            cmocka_unit_test(in_sync_when_it_is_dropped),
             cmocka_unit_test(partitions_added_at_the_same_time),
             cmocka_unit_test(nodes_come_and_go),
             cmocka_unit_test(topic_goes_while_it_is_created),
