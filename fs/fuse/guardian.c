@@ -72,21 +72,18 @@ static void keep_nothing_open(int except)
     close_range(4, ~0U, 0);
 }
 
-static void guard(pid_t daemon_pid, int from_daemon)
+/* `death`: the signal that says so, blocked since before the fork. */
+static void guard(pid_t daemon_pid, int from_daemon, const sigset_t *death)
 {
-    sigset_t death;
     siginfo_t info;
     setsid(); /* not in the way of a kill of the daemon's process group */
     prctl(PR_SET_NAME, "kafkafs-guard");
     keep_nothing_open(from_daemon);
     int daemon = pidfd_open(daemon_pid, 0);
-    sigemptyset(&death);
-    sigaddset(&death, SIGTERM);
-    sigprocmask(SIG_BLOCK, &death, NULL);
     if (daemon < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
         _exit(1);
     /* Anybody may send this signal: the kernel's names the daemon. (A stuck thread stays our parent.) */
-    while (getppid() == daemon_pid && (sigwaitinfo(&death, &info) < 0 || info.si_pid != daemon_pid))
+    while (getppid() == daemon_pid && (sigwaitinfo(death, &info) < 0 || info.si_pid != daemon_pid))
         ;
     if (!ended(daemon, GRACE_MS))
         abort_connection(3);
@@ -97,12 +94,17 @@ int guardian_begin(void)
 {
     int fds[2];
     pid_t self = getpid();
+    sigset_t death, before;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
+    sigemptyset(&death);
+    sigaddset(&death, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &death, &before);
     pid_t pid = fork();
     if (pid == 0)
-        guard(self, fds[0]);
+        guard(self, fds[0], &death);
     int rc = pid < 0 ? -errno : 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(fds[0]);
     if (rc < 0) {
         close(fds[1]);
