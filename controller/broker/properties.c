@@ -151,10 +151,26 @@ static void get_ibp(struct parse *p)
         refuse(p, key, "'%s' is no version of a Kafka with ZooKeeper", text);
 }
 
+/* Two names of one setting: each is taken for the other (KafkaConfig.populateSynonyms). */
+static void join_ids(struct parse *p)
+{
+    static const char broker_id[] = "broker.id", node_id[] = "node.id";
+    const char *broker = broker_config_value(p->c, broker_id);
+    const char *node = broker_config_value(p->c, node_id);
+
+    if (broker && !node)
+        g_hash_table_insert(p->c->values, g_strdup(node_id), g_strdup(broker));
+    else if (node && !broker)
+        g_hash_table_insert(p->c->values, g_strdup(broker_id), g_strdup(node));
+    else if (broker && get_int(p, node_id, -1, INT32_MIN, INT32_MAX) != get_int(p, broker_id, -1, INT32_MIN, INT32_MAX))
+        refuse(p, node_id, "%s is not broker.id (%s)", node, broker);
+}
+
 static void get_settings(struct parse *p)
 {
     struct broker_config *c = p->c;
 
+    join_ids(p);
     c->reserved_broker_max_id = (int32_t)get_int(p, "reserved.broker.max.id", 1000, 0, INT32_MAX);
     c->broker_id_generation_enable = get_bool(p, "broker.id.generation.enable", true);
     c->broker_id = (int32_t)get_int(p, "broker.id", -1, INT32_MIN, INT32_MAX);

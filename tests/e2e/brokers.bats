@@ -80,6 +80,20 @@ load ../lib/mount
     [ ! -e "$M/brokers/ids/3" ]
 }
 
+@test "node.id is another name of broker.id" {
+    is "$(grep node.id "$M"/.state/brokers/3/config{,_source}/brokers/3 | sed 's/.*://' | xargs)" \
+        "node.id=3 node.id=STATIC_BROKER_CONFIG"
+    kill_broker 3
+    sed -i s/^broker.id=/node.id=/ "$C/server-3.properties"
+    start_broker 3
+    is "$(broker_state 3)" running
+    is "$(sed -n s/^broker.id=//p "$M/.state/brokers/3/config/brokers/3")" 3
+    kill_broker 3
+    echo broker.id=4 >>"$C/server-3.properties"
+    run ! touch "$M/brokers/ids/3"
+    [[ $(broker_state 3) == "failed: "*node.id* ]]
+}
+
 @test "an id without a file gets one with defaults; touching a running broker changes nothing" {
     touch "$M/brokers/ids/4"
     settle

@@ -200,6 +200,19 @@ static void ids(void **state)
     c = good("log.dirs=/a\nbroker.id=2000\nbroker.id.generation.enable=false");
     assert_int_equal(c->broker_id, 2000);
     broker_config_free(c);
+    /* node.id is the other name */
+    c = good("log.dirs=/a\nnode.id=7");
+    assert_int_equal(c->broker_id, 7);
+    assert_string_equal(broker_config_value(c, "broker.id"), "7");
+    broker_config_free(c);
+    c = good("log.dirs=/a\nbroker.id=7");
+    assert_string_equal(broker_config_value(c, "node.id"), "7");
+    broker_config_free(c);
+    c = good("log.dirs=/a\nbroker.id=7\nnode.id=+7");
+    assert_int_equal(c->broker_id, 7);
+    broker_config_free(c);
+    expect_bad("log.dirs=/a\nbroker.id=7\nnode.id=8", "node.id: 8 is not broker.id (7)");
+    expect_bad("log.dirs=/a\nnode.id=x", "'x' is no number");
     expect_bad("log.dirs=/a\nbroker.id=-2", "broker.id");
     expect_bad("log.dirs=/a\nbroker.id=-1\nbroker.id.generation.enable=false", "broker.id");
     expect_bad("log.dirs=/a\nbroker.id=1001", "reserved.broker.max.id");
