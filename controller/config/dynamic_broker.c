@@ -7,7 +7,7 @@
 /* Kept apart, since DescribeConfigs names the source by what is declared even where the running broker refused it. */
 struct level {
     GHashTable *declared; /* key -> value as written: what the entity says, without what can never be */
-    GHashTable *in_force; /* the same, but for changes that were taken back */
+    GHashTable *in_force; /* the same, or what it said before, if that was refused */
 };
 
 struct dynamic_broker {
@@ -105,6 +105,14 @@ static void add_keys(GHashTable *set, GHashTable *from)
         g_hash_table_add(set, key);
 }
 
+void dynamic_broker_add_keys(const struct dynamic_broker *b, GHashTable *set)
+{
+    for (size_t i = 0; i < N_BROKER_LEVELS; i++) {
+        add_keys(set, b->levels[i].declared);
+        add_keys(set, b->levels[i].in_force);
+    }
+}
+
 GPtrArray *dynamic_broker_keys(const struct dynamic_broker *b)
 {
     g_autoptr(GHashTable) set = g_hash_table_new(g_str_hash, g_str_equal);
@@ -114,10 +122,7 @@ GPtrArray *dynamic_broker_keys(const struct dynamic_broker *b)
     for (size_t i = 0; i < config_table_quota_broker.n; i++)
         g_hash_table_add(set, (gpointer)config_table_quota_broker.defs[i].name);
     add_keys(set, b->config->values);
-    for (size_t i = 0; i < N_BROKER_LEVELS; i++) {
-        add_keys(set, b->levels[i].declared);
-        add_keys(set, b->levels[i].in_force);
-    }
+    dynamic_broker_add_keys(b, set);
     GPtrArray *keys = g_ptr_array_new_full(g_hash_table_size(set), g_free);
     GHashTableIter it;
     gpointer key;
@@ -246,13 +251,23 @@ static bool accept_value(
     return !why;
 }
 
-/* ---- what a running broker, or values together, forbid: the change of that key is taken back ---- */
+/* ---- a change that a running broker, or values together, forbid: it is refused as a whole ---- */
 
+/* Everything the entities say is tried together, so what one level says wrong also keeps changes of the other out,
+ * until it is mended (DynamicBrokerConfig.updateCurrentConfig). */
 struct update {
     struct dynamic_broker *b;
-    GHashTable *now, *old; /* in force, of the level that changes */
+    GHashTable *changed; /* set: the keys whose text in force would change */
     GPtrArray *complaints;
+    bool refused;
 };
+
+static void refuse(struct update *u, const char *key, const char *why)
+{
+    g_autofree char *clipped = config_clip(key);
+    g_ptr_array_add(u->complaints, g_strdup_printf("%s: %s; the whole change is refused", clipped, why));
+    u->refused = true;
+}
 
 static int64_t number(const struct dynamic_broker *b, const char *key)
 {
@@ -263,24 +278,14 @@ static int64_t number(const struct dynamic_broker *b, const char *key)
     return n;
 }
 
-static void take_back(struct update *u, const char *key)
-{
-    const char *value = g_hash_table_lookup(u->old, key);
-    if (value)
-        g_hash_table_insert(u->now, g_strdup(key), g_strdup(value));
-    else
-        g_hash_table_remove(u->now, key);
-}
-
 static void check_alone(struct update *u)
 {
     static const char *const keys[] = {"log.retention.ms", "log.roll.ms", "log.roll.jitter.ms"};
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
-        const char *value = g_hash_table_lookup(u->now, keys[i]), *why = value ? why_refused(keys[i], value) : NULL;
-        if (!why)
-            continue;
-        complain(u->complaints, keys[i], why);
-        take_back(u, keys[i]);
+        g_autofree char *value = dynamic_broker_value(u->b, keys[i]);
+        const char *why = value ? why_refused(keys[i], value) : NULL;
+        if (why)
+            refuse(u, keys[i], why);
     }
 }
 
@@ -297,26 +302,19 @@ static void check_threads(struct update *u, const int64_t before[G_N_ELEMENTS(th
                 g_strdup_printf("%" G_GINT64_FORMAT " threads, where %" G_GINT64_FORMAT
                                 " run: a change is to at least half and at most double the current value",
                         now, before[i]);
-        complain(u->complaints, thread_keys[i], why);
-        take_back(u, thread_keys[i]);
+        refuse(u, thread_keys[i], why);
     }
 }
 
 static void check_together(struct update *u)
 {
     static const char buffer[] = "log.cleaner.dedupe.buffer.size", threads[] = "log.cleaner.threads";
-    if (number(u->b, threads) > 0 && number(u->b, buffer) / number(u->b, threads) <= 1024 * 1024) {
-        complain(u->complaints, buffer, "must be at least 1MB per cleaner thread");
-        take_back(u, buffer);
-        take_back(u, threads);
-    }
+    if (number(u->b, threads) > 0 && number(u->b, buffer) / number(u->b, threads) <= 1024 * 1024)
+        refuse(u, buffer, "must be at least 1MB per cleaner thread");
     static const char per_ip[] = "max.connections.per.ip", overrides[] = "max.connections.per.ip.overrides";
     g_autofree char *list = dynamic_broker_value(u->b, overrides);
-    if (number(u->b, per_ip) == 0 && (!list || !*list)) {
-        complain(u->complaints, per_ip, "can be 0 only with max.connections.per.ip.overrides");
-        take_back(u, per_ip);
-        take_back(u, overrides);
-    }
+    if (number(u->b, per_ip) == 0 && (!list || !*list))
+        refuse(u, per_ip, "can be 0 only with max.connections.per.ip.overrides");
 }
 
 static const char *const listener_keys[] = {"listeners", "advertised.listeners", "listener.security.protocol.map"};
@@ -324,50 +322,125 @@ static const char *const listener_keys[] = {"listeners", "advertised.listeners",
 /* `before`: the listeners that run, NULL if none do. */
 static void check_listeners(struct update *u, const struct listener_set *before)
 {
-    g_autofree char *why = NULL, *changed = NULL;
+    g_autofree char *why = NULL;
+    const char *changed = NULL;
     for (size_t i = 0; i < G_N_ELEMENTS(listener_keys) && !changed; i++)
-        if (g_strcmp0(g_hash_table_lookup(u->old, listener_keys[i]), g_hash_table_lookup(u->now, listener_keys[i])) !=
-                0)
-            changed = g_strdup(listener_keys[i]);
+        if (g_hash_table_contains(u->changed, listener_keys[i]))
+            changed = listener_keys[i];
     if (!changed)
         return;
     struct listener_set *now = listener_set_new(u->b, &why);
     if (now)
         why = listener_set_why_refused(before, now);
     listener_set_free(now);
-    if (!why)
-        return;
-    complain(u->complaints, changed, why);
-    for (size_t i = 0; i < G_N_ELEMENTS(listener_keys); i++)
-        take_back(u, listener_keys[i]);
+    if (why)
+        refuse(u, changed, why);
+}
+
+/* Does a change of this key make the broker look at its listeners? (DynamicListenerConfig.ReconfigurableConfigs) */
+static bool concerns_listeners(const char *key)
+{
+    const struct config_def *def = config_def_find(&config_table_broker, key);
+    return def && (def->update == UPDATE_PER_BROKER || cluster_wide_listener_key(key));
+}
+
+/* A listener that runs keeps all its own keys but its certificates and limits. Kafka compares them only when something
+ * else has made it look at its listeners. */
+static void check_listener_keys(struct update *u, const struct listener_set *before)
+{
+    GHashTableIter it;
+    gpointer key;
+    bool looks = false;
+    g_hash_table_iter_init(&it, u->changed);
+    while (!looks && g_hash_table_iter_next(&it, &key, NULL))
+        looks = concerns_listeners(key);
+    struct listener_set *now = looks ? listener_set_new(u->b, NULL) : NULL;
+    g_hash_table_iter_init(&it, u->changed);
+    while (now && g_hash_table_iter_next(&it, &key, NULL)) {
+        const char *base = config_listener_key(key);
+        const struct config_def *def = base ? config_def_find(&config_table_broker, base) : NULL;
+        if (base && !(def && def->listener_only) && !cluster_wide_listener_key(base) &&
+                listener_set_has_prefix(before, key) && listener_set_has_prefix(now, key))
+            refuse(u, key, "is a key of an existing listener, which reads it when the broker starts");
+    }
+    listener_set_free(now);
+}
+
+/* The texts in force of what either level says, now or after the change: key -> text (NULL: unset). */
+static GHashTable *texts_in_force(const struct dynamic_broker *b)
+{
+    g_autoptr(GHashTable) keys = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTable *texts = new_map();
+    GHashTableIter it;
+    gpointer key;
+    dynamic_broker_add_keys(b, keys);
+    g_hash_table_iter_init(&it, keys);
+    while (g_hash_table_iter_next(&it, &key, NULL))
+        g_hash_table_insert(texts, g_strdup(key), g_strdup(winning_text(b, key, config_def_broker(key))));
+    return texts;
+}
+
+static GHashTable *copy_map(GHashTable *from)
+{
+    GHashTable *map = new_map();
+    GHashTableIter it;
+    gpointer key, value;
+    g_hash_table_iter_init(&it, from);
+    while (g_hash_table_iter_next(&it, &key, &value))
+        g_hash_table_insert(map, g_strdup(key), g_strdup(value));
+    return map;
+}
+
+/* What the levels declare comes in force, all of it or nothing. */
+static void apply_declared(struct dynamic_broker *b, bool running, GPtrArray *complaints)
+{
+    struct listener_set *listeners = running ? listener_set_new(b, NULL) : NULL;
+    g_autoptr(GHashTable) changed = texts_in_force(b);
+    GHashTable *old[N_BROKER_LEVELS];
+    int64_t threads[G_N_ELEMENTS(thread_keys)];
+    GHashTableIter it;
+    gpointer key, text;
+    for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++)
+        threads[i] = number(b, thread_keys[i]);
+    for (size_t i = 0; i < N_BROKER_LEVELS; i++) {
+        old[i] = b->levels[i].in_force;
+        b->levels[i].in_force = copy_map(b->levels[i].declared);
+    }
+    g_hash_table_iter_init(&it, changed);
+    while (g_hash_table_iter_next(&it, &key, &text))
+        if (g_strcmp0(text, winning_text(b, key, config_def_broker(key))) == 0)
+            g_hash_table_iter_remove(&it);
+    struct update u = {.b = b, .changed = changed, .complaints = complaints};
+    check_alone(&u);
+    if (running)
+        check_threads(&u, threads);
+    check_together(&u);
+    check_listeners(&u, listeners);
+    if (listeners)
+        check_listener_keys(&u, listeners);
+    listener_set_free(listeners);
+    for (size_t i = 0; i < N_BROKER_LEVELS; i++) {
+        if (u.refused) {
+            g_hash_table_unref(b->levels[i].in_force);
+            b->levels[i].in_force = old[i];
+        } else {
+            g_hash_table_unref(old[i]);
+        }
+    }
 }
 
 GPtrArray *dynamic_broker_set(struct dynamic_broker *b, enum broker_level level, GHashTable *config, bool running)
 {
     GPtrArray *complaints = g_ptr_array_new_with_free_func(g_free);
-    int64_t before[G_N_ELEMENTS(thread_keys)];
-    for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++)
-        before[i] = number(b, thread_keys[i]);
-    struct listener_set *listeners = running ? listener_set_new(b, NULL) : NULL;
     struct level *l = &b->levels[level];
-    g_autoptr(GHashTable) old = g_steal_pointer(&l->in_force);
-    g_hash_table_remove_all(l->declared);
-    l->in_force = new_map();
     GHashTableIter it;
     gpointer key, value;
+    g_hash_table_remove_all(l->declared);
     g_hash_table_iter_init(&it, config);
     while (g_hash_table_iter_next(&it, &key, &value))
-        if (accept_value(b, key, value, level == LEVEL_BROKER, complaints)) {
+        if (accept_value(b, key, value, level == LEVEL_BROKER, complaints))
             g_hash_table_insert(l->declared, g_strdup(key), g_strdup(value));
-            g_hash_table_insert(l->in_force, g_strdup(key), g_strdup(value));
-        }
-    struct update u = {b, l->in_force, old, complaints};
-    check_alone(&u);
-    if (running)
-        check_threads(&u, before);
-    check_together(&u);
-    check_listeners(&u, listeners);
-    listener_set_free(listeners);
+    apply_declared(b, running, complaints);
     g_ptr_array_sort(complaints, compare_strings);
     return complaints;
 }

@@ -14,9 +14,10 @@ enum broker_level { LEVEL_DEFAULT, LEVEL_BROKER, N_BROKER_LEVELS };
 /* `config` is borrowed. */
 struct dynamic_broker *dynamic_broker_new(const struct broker_config *config);
 void dynamic_broker_free(struct dynamic_broker *b);
-/* A new whole configuration of one level (char* -> char*, borrowed). What cannot be is left out key by key and said in
- * the result (char*, never NULL, usually empty). `running`: reconfiguration of a running broker, where a thread count
- * may only be halved or doubled (DynamicThreadPool). */
+/* A new whole configuration of one level (char* -> char*, borrowed). What can never be is left out key by key. What the
+ * levels then say together comes in force as a whole, or nothing of it, if values forbid each other or `running`: a
+ * running broker cannot become so (a thread count may only be halved or doubled). The result says what was left out or
+ * refused (char*, never NULL, usually empty). */
 GPtrArray *dynamic_broker_set(struct dynamic_broker *b, enum broker_level level, GHashTable *config, bool running);
 
 /* The value in force as Kafka prints it, newly allocated; NULL: null, or an unknown key. Secrets in clear. */
@@ -25,6 +26,8 @@ char *dynamic_broker_value(const struct dynamic_broker *b, const char *key);
 const char *dynamic_broker_source(const struct dynamic_broker *b, const char *key);
 /* Does Kafka know the key, or is it set anywhere? */
 bool dynamic_broker_has_key(const struct dynamic_broker *b, const char *key);
+/* Adds the keys that a level declares or has in force to the set; they are borrowed. */
+void dynamic_broker_add_keys(const struct dynamic_broker *b, GHashTable *set);
 /* All keys to be shown, sorted; owned by the caller. */
 GPtrArray *dynamic_broker_keys(const struct dynamic_broker *b);
 /* What is in force of one level (char* -> char*), borrowed. */

@@ -16,13 +16,21 @@ static GHashTable *values_of(struct dynamic_broker *b, GHashTable *keys)
     return values;
 }
 
-static void add_keys(GHashTable *set, GHashTable *from)
+/* What this change may change: what it says, and what the levels have said before. */
+static GHashTable *keys_concerned(struct dynamic_broker *b, GHashTable *config)
 {
+    GHashTable *keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) set = g_hash_table_new(g_str_hash, g_str_equal);
     GHashTableIter it;
     gpointer key;
-    g_hash_table_iter_init(&it, from);
+    dynamic_broker_add_keys(b, set);
+    g_hash_table_iter_init(&it, config);
     while (g_hash_table_iter_next(&it, &key, NULL))
-        g_hash_table_add(set, g_strdup(key));
+        g_hash_table_add(set, key);
+    g_hash_table_iter_init(&it, set);
+    while (g_hash_table_iter_next(&it, &key, NULL))
+        g_hash_table_add(keys, g_strdup(key));
+    return keys;
 }
 
 static char *shown(const struct config_def *def, const char *value)
@@ -60,9 +68,7 @@ void broker_handler_apply(struct config_manager *m, const struct config_entity *
     g_autoptr(GHashTable) config = NULL, before = NULL;
     if (!manager_read(m, e->path, &config))
         return;
-    g_autoptr(GHashTable) keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    add_keys(keys, config);
-    add_keys(keys, dynamic_broker_level(m->broker, level));
+    g_autoptr(GHashTable) keys = keys_concerned(m->broker, config);
     before = values_of(m->broker, keys);
     bool unclean = unclean_allowed(m);
     g_autoptr(GPtrArray) complaints = dynamic_broker_set(m->broker, level, config, !start);

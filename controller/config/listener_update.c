@@ -51,6 +51,17 @@ static const struct broker_endpoint *find(const struct list *list, const char *n
     return NULL;
 }
 
+bool listener_set_has_prefix(const struct listener_set *s, const char *key)
+{
+    for (size_t i = 0; i < s->listeners.n; i++) {
+        g_autofree char *lower = g_ascii_strdown(s->listeners.endpoints[i].listener, -1);
+        g_autofree char *prefix = g_strconcat("listener.name.", lower, ".", NULL);
+        if (g_str_has_prefix(key, prefix))
+            return true;
+    }
+    return false;
+}
+
 char *listener_set_why_refused(const struct listener_set *old, const struct listener_set *now)
 {
     for (size_t i = 0; i < now->advertised.n; i++)

@@ -87,6 +87,23 @@ topic_key() { echo "$(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/topics/t")
     grep -q 'num.io.threads: 64 threads, where 2 run' "$M/.state/errors"
 }
 
+@test "a change that cannot be is refused as a whole, and keeps others out until it is mended" {
+    config 1 '{"num.io.threads":"64","log.retention.ms":"7000","max.connections":"5"}'
+    notify brokers/1
+    is "$(broker 1 max.connections)" "2147483647 DYNAMIC_BROKER_CONFIG"
+    is "$(broker 1 log.retention.ms)" " DYNAMIC_BROKER_CONFIG"
+    is "$(topic_key 1 retention.ms)" "86400000 DYNAMIC_BROKER_CONFIG"
+    config '<default>' '{"min.insync.replicas":"3"}'
+    notify 'brokers/<default>'
+    is "$(broker 1 min.insync.replicas)" "1 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    is "$(broker 2 min.insync.replicas)" "3 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    echo num.io.threads=4 >>"$M/config/brokers/1"
+    notify brokers/1
+    is "$(broker 1 max.connections)" "5 DYNAMIC_BROKER_CONFIG"
+    is "$(broker 1 min.insync.replicas)" "3 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    is "$(topic_key 1 retention.ms)" "7000 DYNAMIC_BROKER_CONFIG"
+}
+
 @test "secrets are hidden everywhere" {
     config 1 '{"listener.name.x.ssl.key.password":"keyFactoryAlgorithm:a,cipherAlgorithm:b,keyLength:128,salt:c2VjcmV0,iterations:1,encryptedPassword:c2VjcmV0,passwordLength:6,initializationVector:c2VjcmV0"}'
     notify brokers/1
