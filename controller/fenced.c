@@ -142,19 +142,25 @@ GArray *state_writes_new(void)
     return writes;
 }
 
-/* One transaction did the writes from `first` up to `end`: what that means for each. */
-static void take_results(struct controller *c, GArray *writes, guint first, guint end, const struct txn *txn)
+/* One transaction did those of `which` from `first` up to `end`: what that means for each. One that somebody was faster
+ * with, or whose node is gone, takes the others with it: they go to `again`. */
+static void take_results(struct controller *c, GArray *writes, const GArray *which, guint first, guint end,
+        const struct txn *txn, GArray *again)
 {
+    bool beaten = txn->rc == ZBADVERSION || txn->rc == ZNONODE;
     for (guint i = first; i < end; i++) {
-        struct state_write *w = &g_array_index(writes, struct state_write, i);
+        guint at = g_array_index(which, guint, i);
+        struct state_write *w = &g_array_index(writes, struct state_write, at);
         const struct op *op = &txn->ops[1 + i - first];
         if (txn->rc == ZOK) {
             w->rc = ZOK;
             w->next.partition_epoch = op->stat.version;
         } else if (c->moved) {
             w->rc = ZSESSIONEXPIRED;
-        } else if (txn->rc == ZBADVERSION || txn->rc == ZNONODE) {
-            w->rc = ZBADVERSION; /* one of the topic's: each is read again, and its own trouble shows */
+        } else if (beaten && end - first > 1) {
+            g_array_append_val(again, at);
+        } else if (beaten) {
+            w->rc = ZBADVERSION; /* it is read again, and its own trouble shows */
         } else {
             w->rc = txn->rc;
             complain(c, zerr_errno(txn->rc), op->path, "the partition state could not be written: %s",
@@ -163,15 +169,16 @@ static void take_results(struct controller *c, GArray *writes, guint first, guin
     }
 }
 
-void write_partition_states(struct controller *c, GArray *writes)
+/* `alone`: each in a transaction of its own. */
+static void run_writes(struct controller *c, GArray *writes, const GArray *which, bool alone, GArray *again)
 {
     g_autoptr(GPtrArray) txns = txn_array_new();
     g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(guint));
     struct txn *txn = NULL;
     const struct topic *topic = NULL;
-    for (guint i = 0; i < writes->len; i++) {
-        const struct state_write *w = &g_array_index(writes, struct state_write, i);
-        if (!txn || topic != w->p->topic || txn_is_full(txn)) {
+    for (guint i = 0; i < which->len; i++) {
+        const struct state_write *w = &g_array_index(writes, struct state_write, g_array_index(which, guint, i));
+        if (!txn || alone || topic != w->p->topic || txn_is_full(txn)) {
             if (txn) {
                 g_array_append_val(ends, i);
             }
@@ -182,11 +189,24 @@ void write_partition_states(struct controller *c, GArray *writes)
         g_autofree char *path = partition_state_path(w->p);
         txn_set(txn, path, leader_and_isr_encode(&w->next), w->next.partition_epoch);
     }
-    g_array_append_val(ends, writes->len);
+    g_array_append_val(ends, which->len);
     fenced_run(c, txns);
     for (guint i = 0, first = 0; i < txns->len; i++) {
         guint end = g_array_index(ends, guint, i);
-        take_results(c, writes, first, end, txns->pdata[i]);
+        take_results(c, writes, which, first, end, txns->pdata[i], again);
         first = end;
+    }
+}
+
+void write_partition_states(struct controller *c, GArray *writes)
+{
+    g_autoptr(GArray) all = g_array_sized_new(FALSE, FALSE, sizeof(guint), writes->len);
+    g_autoptr(GArray) again = g_array_new(FALSE, FALSE, sizeof(guint));
+    for (guint i = 0; i < writes->len; i++) {
+        g_array_append_val(all, i);
+    }
+    run_writes(c, writes, all, false, again);
+    if (again->len > 0) {
+        run_writes(c, writes, again, true, NULL);
     }
 }
