@@ -100,6 +100,7 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
     g_autoptr(GArray) of = g_array_new(FALSE, FALSE, sizeof(size_t));
     g_autoptr(GPtrArray) named = g_ptr_array_new();
     g_autoptr(GPtrArray) behind = g_ptr_array_new();
+    g_autoptr(GPtrArray) strange = g_ptr_array_new();
     for (size_t i = 0; i < r->n_partitions; i++) {
         struct alter_partition *a = &r->partitions[i];
         struct partition *p = context_partition(&c->ctx, a->topic->name, a->partition);
@@ -112,6 +113,10 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
             g_array_append_val(of, i);
         } else if (a->error == KERR_INVALID_UPDATE_VERSION && !deletion_decides(p->topic)) {
             g_ptr_array_add(behind, p);
+        } else if (a->error == KERR_INELIGIBLE_REPLICA && strangers_are_in_sync(p)) {
+            g_ptr_array_add(strange, p);
+        } else if (a->error == KERR_NOT_CONTROLLER) {
+            leader_epoch_shown(c, p, r->broker_id, a->leader_epoch, behind);
         }
         if (p && p->has_leadership) {
             g_ptr_array_add(named, p);
@@ -123,9 +128,14 @@ static void alter_partitions(struct controller *c, struct broker_request *r, GPt
     }
     batch_send(c);
     /* A state that the leader of this epoch does not know: the answer to its change was lost, or a hand wrote it. In
-     * the same epoch it would never learn it. */
+     * the same epoch it would never learn it. Or the leader knows a later one than the controller: either this one is
+     * deposed, and cannot write; or a hand has set the state back. */
     partitions_renew(c, behind);
+    strangers_expel(c, strange);
     batch_send(c);
+    if (strange->len) {
+        partitions_trigger_online(c, NULL);
+    }
 }
 
 void alter_partition(struct controller *c, struct broker_request *r)

@@ -367,6 +367,7 @@ struct partition *topic_partition_add(struct context *x, struct topic *t, int32_
     p->states = p->few;
     p->id = id;
     p->batch_slot = -1;
+    p->shown_epoch = LEADER_EPOCH_NONE;
     p->scratch = -1;
     p->replicas = context_intern(x, replicas);
     p->adding = context_intern(x, adding);

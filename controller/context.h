@@ -48,6 +48,7 @@ struct partition {
     bool reassigning;       /* in Kafka's partitionsBeingReassigned */
     int32_t batch_slot;     /* channel.c: its entry in the batch that is being built, -1 outside */
     int32_t scratch;        /* of one function at a time, -1 outside */
+    int32_t shown_epoch;    /* the highest leader epoch that a broker has shown when this one was not above it */
     uint32_t n_states;      /* replicas that have a state: the assigned ones, and those on their way out */
     struct replica *states; /* in the order in which they came: `few`, or allocated */
     struct replica few[REPLICAS_INLINE];

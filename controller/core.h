@@ -76,7 +76,7 @@ struct state_write {
     int rc;                     /* ZOK: partition_epoch is the new one. ZBADVERSION: read and decide again */
 };
 GArray *state_writes_new(void);
-/* Writes them, those of one topic that follow each other in one transaction. */
+/* Writes them, those of one topic that follow each other in one transaction; one that fails does not hold up others. */
 void write_partition_states(struct controller *c, GArray *writes);
 
 /* ---- election.c (KafkaController.elect, resign) ---- */
@@ -164,12 +164,32 @@ GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum el
 /* Elects for all New and Offline partitions of topics that are not queued for deletion (`topic` NULL: of all). */
 size_t partitions_trigger_online(struct controller *c, const char *topic);
 void partition_machine_startup(struct controller *c);
-/* Leader epoch + 1 and nothing else (updateLeaderEpoch). Those for which it cannot be done leave the array. */
+void partition_take_leadership(struct controller *c, struct partition *p, struct leader_and_isr *l);
+
+/* ---- leader_epoch.c ---- */
+/* What follows `epoch`: above it, and above what brokers have shown. */
+int32_t next_leader_epoch(const struct partition *p, int32_t epoch);
+/* Raises the leader epoch and nothing else (updateLeaderEpoch). Those for which it cannot be done leave the array. */
 void partitions_bump_leader_epoch(struct controller *c, GPtrArray *partitions);
 /* The same, and it is told to all replicas with the next batch_send(): leader and followers take notice of a state or a
  * replica list that they do not know. */
 void partitions_renew(struct controller *c, GPtrArray *partitions);
-void partition_take_leadership(struct controller *c, struct partition *p, struct leader_and_isr *l);
+/* A broker has a state of this leader epoch that is not the controller's. If that is not below the controller's, the
+ * partition is added to `behind`, to be renewed. */
+void leader_epoch_shown(struct controller *c, struct partition *p, int32_t broker, int32_t epoch, GPtrArray *behind);
+/* LeaderAndIsr was answered: these states can never be taken. Renews those that are still so. */
+void leader_epochs_fenced(struct controller *c, int32_t broker, const struct control_request *request,
+        const struct control_response *response);
+/* Renews those whose epoch could not be written. */
+void leader_epochs_retry(struct controller *c);
+
+/* ---- strangers.c: in-sync members that are no replicas ---- */
+bool strangers_are_in_sync(const struct partition *p);
+/* At a failover; they are told to go with the next batch. */
+void strangers_expel_all(struct controller *c);
+/* Those of these partitions; it is told to all replicas with the next batch_send(). A leader among them leaves the
+ * partition offline. */
+void strangers_expel(struct controller *c, GPtrArray *partitions);
 
 /* ---- leader_election.c (Election, PartitionLeaderElectionAlgorithms) ---- */
 /* Pure. True: `ret` is the next state (its isr a new reference); `*ret_unclean`. */

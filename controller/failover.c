@@ -54,59 +54,6 @@ static void load_topics(struct controller *c)
     }
 }
 
-/* ---- in-sync members that are no replicas: a reassignment has dropped them (step U), and its controller died before
- * it could tell anybody ---- */
-
-static uint32_t count_replicas(const struct partition *p, const struct broker_ids *isr)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < isr->n; i++) {
-        n += broker_ids_contain(p->replicas, isr->id[i]);
-    }
-    return n;
-}
-
-/* The state without them, and StopReplica for them in the batch. */
-static void expel(struct controller *c, struct partition *p, struct leader_and_isr *ret)
-{
-    const struct broker_ids *isr = p->leadership.isr;
-    g_autofree int32_t *stay = g_new(int32_t, isr->n);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < isr->n; i++) {
-        if (broker_ids_contain(p->replicas, isr->id[i])) {
-            stay[n++] = isr->id[i];
-        } else {
-            batch_stop_replica(c, p, isr->id[i], true);
-        }
-    }
-    *ret = p->leadership;
-    ret->isr = broker_ids_new(stay, n);
-    ret->leader = broker_ids_contain(p->replicas, ret->leader) ? ret->leader : LEADER_NONE;
-    ret->leader_epoch++;
-    ret->controller_epoch = c->epoch;
-}
-
-static void expel_strangers(struct controller *c)
-{
-    g_autoptr(GArray) writes = state_writes_new();
-    struct partition_iter it = partition_iter(&c->ctx);
-    for (struct partition *p; (p = partition_iter_next(&it));) {
-        uint32_t replicas = p->has_leadership ? count_replicas(p, p->leadership.isr) : 0;
-        if (replicas > 0 && replicas < p->leadership.isr->n) { /* none: nobody else has the data, they stay */
-            struct state_write w = {.p = p};
-            expel(c, p, &w.next);
-            g_array_append_val(writes, w);
-        }
-    }
-    write_partition_states(c, writes);
-    for (guint i = 0; i < writes->len; i++) {
-        struct state_write *w = &g_array_index(writes, struct state_write, i);
-        if (w->rc == ZOK) {
-            partition_take_leadership(c, w->p, &w->next);
-        }
-    }
-}
-
 void controller_failover(struct controller *c)
 {
     context_init(&c->ctx);
@@ -121,7 +68,7 @@ void controller_failover(struct controller *c)
     /* Brokers must know each other before the first LeaderAndIsr (KAFKA-4443). */
     batch_update_metadata_empty(c);
     batch_send(c);
-    expel_strangers(c);
+    strangers_expel_all(c);
     replica_machine_startup(c);
     partition_machine_startup(c);
     reassignment_resume(c);

@@ -135,6 +135,7 @@ void partition_state_change(struct controller *c, GHashTable *names)
         g_ptr_array_add(touched, p);
     }
     partitions_renew(c, same_leader);
+    strangers_expel(c, touched);
     batch_send(c);
     if (touched->len) {
         partitions_trigger_online(c, NULL);

@@ -135,7 +135,7 @@ bool elect_leader(const struct controller *c, const struct partition *p, const s
         break;
     }
     if (found) {
-        next.leader_epoch++;
+        next.leader_epoch = next_leader_epoch(p, next.leader_epoch);
         next.controller_epoch = c->epoch;
         *ret = next;
     }

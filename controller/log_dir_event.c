@@ -75,6 +75,9 @@ void leader_and_isr_response(
                 kafka_error_name(response->error));
         return;
     }
+    if (response->leader_epochs) {
+        leader_epochs_fenced(c, broker_id, request, response);
+    }
     for (guint i = 0; i < request->partition_states->len && i < response->partition_errors->len; i++) {
         const struct partition_state *s = request->partition_states->pdata[i];
         enum kafka_error error = g_array_index(response->partition_errors, enum kafka_error, i);

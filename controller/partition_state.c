@@ -97,23 +97,41 @@ static bool has_member(const struct partition *p, const struct leader_and_isr *l
     return false;
 }
 
+/* It speaks of other brokers: nobody to wait for. The replicas that are online begin, above its epoch. */
+static int begin_anew(struct controller *c, const struct creation *n, struct leader_and_isr *l)
+{
+    g_autoptr(GArray) writes = state_writes_new();
+    struct state_write w = {.p = n->p, .next = *l};
+    l->isr = broker_ids_unref(l->isr);
+    w.next.isr = broker_ids_ref(n->first.isr);
+    w.next.leader = LEADER_NONE;
+    w.next.leader_epoch = next_leader_epoch(n->p, l->leader_epoch);
+    w.next.controller_epoch = c->epoch;
+    g_array_append_val(writes, w);
+    write_partition_states(c, writes);
+    struct state_write *written = &g_array_index(writes, struct state_write, 0);
+    if (written->rc == ZOK) {
+        *l = written->next;
+        written->next.isr = NULL;
+    }
+    return written->rc;
+}
+
 /* A state node exists for a partition that is new here: a topic that was copied or restored. It is taken as the
  * partition's leadership information, and an election goes on from there. */
 static void adopt_state(struct controller *c, struct creation *n, GPtrArray *adopted)
 {
     struct leader_and_isr l;
-    n->done = true;
-    if (read_partition_state(c, n->p, &l) != ZOK) {
-        return; /* said in errors; the partition stays new */
+    int rc = read_partition_state(c, n->p, &l);
+    if (rc == ZOK && !has_member(n->p, &l) && l.controller_epoch <= c->epoch) {
+        rc = begin_anew(c, n, &l);
     }
-    if (!has_member(n->p, &l)) {
-        broker_ids_unref(l.isr);
-        l.isr = broker_ids_ref(n->first.isr); /* of other brokers: nobody to wait for */
-        l.leader = LEADER_NONE;
+    n->done = rc != ZBADVERSION && rc != ZNONODE;
+    if (rc == ZOK) { /* or else it is said in errors, and the partition stays new */
+        partition_take_leadership(c, n->p, &l);
+        move(c, n->p, PARTITION_OFFLINE);
+        g_ptr_array_add(adopted, n->p);
     }
-    partition_take_leadership(c, n->p, &l);
-    move(c, n->p, PARTITION_OFFLINE);
-    g_ptr_array_add(adopted, n->p);
 }
 
 static bool node_exists(struct controller *c, const char *path)
@@ -335,7 +353,10 @@ GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum el
             g_ptr_array_add(p->status == PARTITION_NEW ? fresh : existing, p);
         }
     }
-    create_partitions(c, fresh, existing);
+    g_autoptr(GPtrArray) adopted = g_ptr_array_new();
+    create_partitions(c, fresh, adopted);
+    strangers_expel(c, adopted);
+    g_ptr_array_extend(existing, adopted, NULL, NULL);
     for (guint i = 0; i < fresh->len; i++) {
         struct partition *p = fresh->pdata[i];
         if (p->status == PARTITION_ONLINE) {
@@ -385,50 +406,4 @@ void partition_machine_startup(struct controller *c)
                                    : PARTITION_OFFLINE);
     }
     partitions_trigger_online(c, NULL);
-}
-
-/* KafkaController.updateLeaderEpoch: followers and leader take notice of a changed replica list by a new epoch. The
- * bumped epoch goes into the cache, or UpdateMetadata would spread the old one (KAFKA-9212). */
-void partitions_bump_leader_epoch(struct controller *c, GPtrArray *partitions)
-{
-    g_autoptr(GPtrArray) todo = g_ptr_array_copy(partitions, NULL, NULL);
-    g_ptr_array_set_size(partitions, 0);
-    while (todo->len && !c->moved) {
-        g_autoptr(GArray) writes = state_writes_new();
-        for (guint i = 0; i < todo->len; i++) {
-            struct state_write w = {.p = todo->pdata[i]};
-            int rc = read_partition_state(c, w.p, &w.next);
-            if (rc == ZOK && !election_is_outdated(c, w.p, w.next.controller_epoch)) {
-                w.next.leader_epoch++;
-                w.next.controller_epoch = c->epoch;
-                g_array_append_val(writes, w);
-            } else {
-                g_autofree char *path = partition_state_path(w.p);
-                complain(c, rc ? zerr_errno(rc) : ESTALE, path, "the leader epoch could not be raised");
-                if (rc == ZOK) {
-                    leader_and_isr_clear(&w.next);
-                }
-            }
-        }
-        write_partition_states(c, writes);
-        g_ptr_array_set_size(todo, 0);
-        for (guint i = 0; i < writes->len; i++) {
-            struct state_write *w = &g_array_index(writes, struct state_write, i);
-            if (w->rc == ZOK) {
-                partition_take_leadership(c, w->p, &w->next);
-                g_ptr_array_add(partitions, w->p);
-            } else if (w->rc == ZBADVERSION) {
-                g_ptr_array_add(todo, w->p);
-            }
-        }
-    }
-}
-
-void partitions_renew(struct controller *c, GPtrArray *partitions)
-{
-    partitions_bump_leader_epoch(c, partitions);
-    for (guint i = 0; i < partitions->len; i++) {
-        struct partition *p = partitions->pdata[i];
-        batch_leader_and_isr_all(c, p, p->replicas, false);
-    }
 }

@@ -142,7 +142,7 @@ static bool shrink_isr(
             continue;
         }
         changed = true;
-        l->leader_epoch++;
+        l->leader_epoch = next_leader_epoch(r->p, l->leader_epoch);
         l->leader = l->leader == link->broker ? LEADER_NONE : l->leader;
         if (n > 1) {
             memmove(isr + at, isr + at + 1, (--n - at) * sizeof(*isr));

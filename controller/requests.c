@@ -213,11 +213,22 @@ struct control_response *control_response_new(enum kafka_error error)
     return r;
 }
 
+void control_response_fence(struct control_response *r, guint index, int32_t leader_epoch)
+{
+    g_array_index(r->partition_errors, enum kafka_error, index) = KERR_FENCED_LEADER_EPOCH;
+    if (r->leader_epochs == NULL) {
+        r->leader_epochs = g_array_new(FALSE, TRUE, sizeof(int32_t));
+        g_array_set_size(r->leader_epochs, r->partition_errors->len);
+    }
+    g_array_index(r->leader_epochs, int32_t, index) = leader_epoch;
+}
+
 void control_response_free(struct control_response *r)
 {
     if (r == NULL)
         return;
     g_array_unref(r->partition_errors);
+    g_clear_pointer(&r->leader_epochs, g_array_unref);
     g_free(r);
 }
 

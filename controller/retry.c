@@ -41,6 +41,7 @@ void retry_writes(struct controller *c)
 {
     take_stale_offline(c);
     partitions_trigger_online(c, NULL);
+    leader_epochs_retry(c);
     topics_save_all(c);
     reassignment_retry(c);
     reassignment_file(c);

@@ -31,6 +31,16 @@ static bool is_later_state(const struct broker *b, const struct replica *r, cons
            (r->role == REPLICA_FOLLOWER && metadata_cache_has_broker(b->metadata, s->leader));
 }
 
+/* A state of the leader epoch that is held, and not the held one: it was removed or rewritten by hand. (Or it was said
+ * before this leader's last change was done: the controller knows.) */
+static bool is_other_state(const struct replica *r, const struct partition_state *s)
+{
+    if (r->role != REPLICA_LEADER || s->leader != r->leader)
+        return s->leader != r->leader;
+    return s->partition_epoch < r->partition_epoch ||
+           (s->partition_epoch == r->partition_epoch && !broker_ids_equal(s->isr, r->isr));
+}
+
 /* What the state asks this replica to be, or an error. `r` is NULL if the broker has no such replica. */
 static enum kafka_error judge(
         const struct broker *b, const struct replica *r, const struct partition_state *s, enum item_action *ret)
@@ -50,8 +60,8 @@ static enum kafka_error judge(
             return KERR_INCONSISTENT_TOPIC_ID;
         held = LEADER_EPOCH_NONE;
     }
-    if (s->leader_epoch < held)
-        return KERR_STALE_CONTROLLER_EPOCH;
+    if (s->leader_epoch < held || (r && s->leader_epoch == held && is_other_state(r, s)))
+        return KERR_FENCED_LEADER_EPOCH; /* Kafka answers as if it were known */
     if (s->leader_epoch == held && !is_later_state(b, r, s)) {
         if (!r || *r->topic->id || !*s->topic->id)
             return KERR_STALE_CONTROLLER_EPOCH;
@@ -111,6 +121,10 @@ static void start_one(struct broker *b, struct request_work *w, uint32_t index)
     enum kafka_error error = judge(b, r, s, &action);
     bool first = false;
 
+    if (error == KERR_FENCED_LEADER_EPOCH) {
+        control_response_fence(w->response, index, r->leader_epoch);
+        return;
+    }
     if (error != KERR_NONE) {
         broker_set_error(w, index, error);
         return;
@@ -203,7 +217,10 @@ static void finish_one(struct broker *b, struct request_work *w, struct work_ite
             broker_forget_replica(b, r);
         return;
     }
-    if (item->action == RECORD_ID || s->partition_epoch < r->partition_epoch)
+    /* Told about its own change before this. In a later leader epoch a lower number is that of another node: the state
+     * was removed by hand and begun anew. (Kafka skips that, too.) */
+    bool older = s->leader_epoch == r->leader_epoch && s->partition_epoch < r->partition_epoch;
+    if (item->action == RECORD_ID || older)
         return;
     if (item->action == MAKE_LOG_ONLY) {
         broker_clear_role(b, r, REPLICA_NONE);

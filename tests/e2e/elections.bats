@@ -78,6 +78,47 @@ E() { echo "$M/admin/preferred_replica_election"; }
     [ "$(leader t 0)" != -1 ]
 }
 
+@test "a state removed or set back by hand: the partition goes on above what its brokers have" {
+    topic t '{"0":[1,2]}'
+    settle
+    S=$M/brokers/topics/t/partitions/0/state
+    kill_broker 2
+    start_broker 2
+    epoch=$(leader_epoch t 0)
+    [ "$epoch" != 0 ]
+    rm "$S"
+    rm "$M/controller"
+    settle
+    [ "$(leader_epoch t 0)" -gt "$epoch" ]
+    is "$(in_sync t 0)" 1,2
+    epoch=$(leader_epoch t 0)
+    jq -c '.leader = 2 | .leader_epoch = 0' "$S" >"$W/state"
+    cat "$W/state" >"$S"
+    settle
+    [ "$(leader_epoch t 0)" -gt "$epoch" ]
+    is "$(leader t 0)" 2
+    kill_broker 1
+    start_broker 1
+    is "$(in_sync t 0)" 1,2
+}
+
+@test "states of brokers that are no replicas, from another topic of that name" {
+    topic t '{"0":[1,2],"1":[3]}'
+    settle
+    cat "$M/brokers/topics/t/partitions/0/state" >"$W/0"
+    cat "$M/brokers/topics/t/partitions/1/state" >"$W/1"
+    stop_kafkafs
+    start_kafkafs -o raw
+    mkdir -p "$M/brokers/topics/u/partitions/0" "$M/brokers/topics/u/partitions/1"
+    cp "$W/0" "$M/brokers/topics/u/partitions/0/state"
+    cp "$W/1" "$M/brokers/topics/u/partitions/1/state"
+    put_line "$M/brokers/topics/u/.data" '{"version":1,"partitions":{"0":[2,3],"1":[2]}}'
+    settle
+    is "$(leader u 1)" 2
+    is "$(leader u 0)" 2
+    is "$(in_sync u 0)" 2,3
+}
+
 @test "the last log dir of a leader fails: a new leader, by way of the notification" {
     topic t '{"0":[2,1],"1":[2]}'
     settle

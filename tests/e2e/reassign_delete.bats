@@ -34,6 +34,25 @@ move() { put_line "$(R)" "{\"version\":1,\"partitions\":[{\"topic\":\"$1\",\"par
     gone t
 }
 
+@test "the state is removed by hand while the topic is moved: the next controller ends the move, and then the topic" {
+    topic t '{"0":[1,2]}'
+    settle
+    kill_broker 2
+    start_broker 2
+    kill_broker 3
+    move t 0 2,3
+    settle
+    rm "$M/brokers/topics/t/partitions/0/state"
+    rm "$M/controller"
+    settle
+    delete_topic t
+    settle
+    [[ $(cat "$M/.state/topics/t/deletion") == "ineligible: "* ]]
+    start_broker 3
+    gone t
+    [ ! -e "$(R)" ]
+}
+
 @test "the topic is removed by hand while it is moved" {
     topic t '{"0":[1]}'
     topic other '{"0":[1,2]}'

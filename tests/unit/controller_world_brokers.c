@@ -25,7 +25,16 @@ static char *replica_name(const struct topic_ref *topic, int32_t partition)
     return g_strdup_printf("%s-%d", topic->name, partition);
 }
 
-static enum kafka_error lead_or_follow(struct scripted_broker *b, const struct partition_state *s)
+/* Of the same leader and epoch. */
+static bool is_other_state(const struct scripted_broker *b, const struct hosted *h, const struct partition_state *s)
+{
+    return s->leader == b->id &&
+           (s->partition_epoch < h->partition_epoch ||
+                   (s->partition_epoch == h->partition_epoch && !broker_ids_equal(s->isr, h->isr)));
+}
+
+/* `*ret_held`: of KERR_FENCED_LEADER_EPOCH */
+static enum kafka_error lead_or_follow(struct scripted_broker *b, const struct partition_state *s, int32_t *ret_held)
 {
     char *name = replica_name(s->topic, s->partition);
     if (g_hash_table_contains(b->broken, name)) {
@@ -34,8 +43,10 @@ static enum kafka_error lead_or_follow(struct scripted_broker *b, const struct p
     }
     struct hosted *h = g_hash_table_lookup(b->replicas, name);
     if (h && strcmp(h->topic_id, s->topic->id) == 0 && !h->stopped && s->leader_epoch <= h->leader_epoch) {
+        bool fenced = s->leader_epoch < h->leader_epoch || s->leader != h->leader || is_other_state(b, h, s);
+        *ret_held = h->leader_epoch;
         g_free(name);
-        return KERR_STALE_CONTROLLER_EPOCH;
+        return fenced ? KERR_FENCED_LEADER_EPOCH : KERR_STALE_CONTROLLER_EPOCH;
     }
     h = g_new0(struct hosted, 1);
     *h = (struct hosted){.leader = s->leader,
@@ -90,12 +101,17 @@ void broker_handle(struct world *w, struct sent *sent)
     if (r->full) {
         g_hash_table_remove_all(b->metadata);
     }
+    g_array_set_size(response->partition_errors, r->api == API_LEADER_AND_ISR ? r->partition_states->len : 0);
     for (guint i = 0; i < r->partition_states->len; i++) {
         if (r->api == API_UPDATE_METADATA) {
             update_metadata(b, r->partition_states->pdata[i]);
         } else {
-            enum kafka_error e = lead_or_follow(b, r->partition_states->pdata[i]);
-            g_array_append_val(response->partition_errors, e);
+            int32_t held;
+            enum kafka_error e = lead_or_follow(b, r->partition_states->pdata[i], &held);
+            g_array_index(response->partition_errors, enum kafka_error, i) = e;
+            if (e == KERR_FENCED_LEADER_EPOCH) {
+                control_response_fence(response, i, held);
+            }
         }
     }
     for (guint i = 0; i < r->stop_states->len; i++) {

@@ -118,21 +118,69 @@ static void leader_epochs(void **state)
 
     live(f, "12");
     leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 3, .partition_epoch = 7, .is_new = true});
-    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 2}), KERR_STALE_CONTROLLER_EPOCH);
-    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 3}), KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 3, .partition_epoch = 7}),
+            KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 2}), KERR_FENCED_LEADER_EPOCH);
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 3}), KERR_FENCED_LEADER_EPOCH);
     assert_int_equal(view(f, "t", 0).role, REPLICA_LEADER);
     assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 4, .replicas = "23"}),
             KERR_UNKNOWN_TOPIC_OR_PARTITION);
-    /* an older partition epoch is skipped in silence */
-    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 4, .partition_epoch = 6}), KERR_NONE);
-    assert_int_equal(view(f, "t", 0).role, REPLICA_LEADER);
-    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 4, .partition_epoch = 8}), KERR_NONE);
+    /* a lower partition epoch in a later leader epoch: that of another node */
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 4, .partition_epoch = 2}), KERR_NONE);
     assert_int_equal(view(f, "t", 0).role, REPLICA_FOLLOWER);
+    assert_int_equal(view(f, "t", 0).partition_epoch, 2);
     assert_int_equal(leader_and_isr(f, (struct want){.topic = "..", .leader = ME, .is_new = true}),
             KERR_INVALID_TOPIC_EXCEPTION);
     assert_int_equal(leader_and_isr(f, (struct want){.topic = "u", .leader = 2, .replicas = "23", .is_new = true}),
             KERR_UNKNOWN_TOPIC_OR_PARTITION);
     assert_int_equal(view(f, "u", 0).dir, -2); /* nothing is left of it */
+    destroy(f);
+}
+
+/* One that was made again has the same numbers: the leader sees it by the in-sync set. */
+static void another_state_of_the_same_epoch(void **state)
+{
+    struct fixture *f = ready();
+    struct want held = {.leader = ME, .leader_epoch = 3, .partition_epoch = 7, .is_new = true}, other = held;
+
+    live(f, "12");
+    leader_and_isr(f, held);
+    assert_int_equal(leader_and_isr(f, held), KERR_STALE_CONTROLLER_EPOCH);
+    other.isr = "1";
+    assert_int_equal(leader_and_isr(f, other), KERR_FENCED_LEADER_EPOCH);
+    other.partition_epoch = 6;
+    assert_int_equal(leader_and_isr(f, other), KERR_FENCED_LEADER_EPOCH);
+    assert_int_equal(view(f, "t", 0).isr->n, 2);
+    other.partition_epoch = 8; /* a later one */
+    assert_int_equal(leader_and_isr(f, other), KERR_NONE);
+    assert_int_equal(view(f, "t", 0).isr->n, 1);
+    /* a follower does not keep the set */
+    leader_and_isr(f, (struct want){.leader = 2, .partition = 1, .partition_epoch = 4, .is_new = true});
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .partition = 1, .isr = "2", .partition_epoch = 3}),
+            KERR_STALE_CONTROLLER_EPOCH);
+    destroy(f);
+}
+
+/* The answer says what the broker has, so that the controller can go on above it. */
+static void says_its_leader_epoch(void **state)
+{
+    struct fixture *f = ready();
+
+    live(f, "12");
+    leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 3, .is_new = true});
+    leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 9, .partition = 1, .is_new = true});
+    struct control_request *r = request(API_LEADER_AND_ISR, 5);
+    g_ptr_array_add(r->partition_states, state_of((struct want){.leader = ME, .leader_epoch = 3}));
+    g_ptr_array_add(r->partition_states, state_of((struct want){.leader = ME, .leader_epoch = 8, .partition = 1}));
+    send(f, r, EPOCH);
+    struct control_response *answer = take_response(f);
+    assert_int_equal(g_array_index(answer->partition_errors, enum kafka_error, 0), KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(g_array_index(answer->partition_errors, enum kafka_error, 1), KERR_FENCED_LEADER_EPOCH);
+    assert_int_equal(answer->leader_epochs->len, 2);
+    assert_int_equal(g_array_index(answer->leader_epochs, int32_t, 1), 9);
+    control_response_free(answer);
+    leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 10, .partition = 1});
+    assert_int_equal(view(f, "t", 1).role, REPLICA_LEADER);
     destroy(f);
 }
 
@@ -393,6 +441,8 @@ int main(void)
             cmocka_unit_test(ends_in_the_middle),
             cmocka_unit_test(roles),
             cmocka_unit_test(leader_epochs),
+            cmocka_unit_test(another_state_of_the_same_epoch),
+            cmocka_unit_test(says_its_leader_epoch),
             cmocka_unit_test(topic_ids),
             cmocka_unit_test(a_topic_id_of_the_tree),
             cmocka_unit_test(a_topic_id_alone_is_news),
