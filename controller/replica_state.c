@@ -68,13 +68,13 @@ static void refuse(struct controller *c, const struct replica_of *r, enum replic
             r->broker, replica_state_name(replica_get_state(r->p, r->broker)), replica_state_name(target));
 }
 
+/* One that leads already, by an unclean election before the first step of its reassignment could be done, has been
+ * told. (Kafka refuses the transition; the replica is then unknown, and stays when the topic is deleted.) */
 static void to_new(struct controller *c, const struct replica_of *r)
 {
-    if (r->p->has_leadership && r->p->leadership.leader == r->broker) {
-        refuse(c, r, REPLICA_NEW); /* it leads the partition already */
-        return;
+    if (!r->p->has_leadership || r->p->leadership.leader != r->broker) {
+        batch_leader_and_isr(c, r->p, r->broker, true);
     }
-    batch_leader_and_isr(c, r->p, r->broker, true);
     move(c, r, REPLICA_NEW);
 }
 

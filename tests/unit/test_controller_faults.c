@@ -343,6 +343,27 @@ static void in_sync_when_it_is_dropped(void **state)
     world_free(w);
 }
 
+/* The first step of its reassignment has no room, and a new replica leads already when it comes to it: it is a replica
+ * all the same, and goes with its topic. */
+static void leads_before_it_is_new(void **state)
+{
+    struct world *w = world_of_three("unclean.leader.election.enable=true");
+    world_topic(w, "a", "{\"0\":[2]}");
+    world_settle(w);
+    world_kill(w, 2);
+    world_settle(w);
+    world_arm(w, FAULT_FAIL, 2, ZSTORENOSPACE);
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3]}]}");
+    world_settle(w);
+    expect_said(w->error_log, "/brokers/topics/a/partitions/0/state: the partition state could not be written");
+    expect_data(w, "/brokers/topics/a/partitions/0/state", "\"leader\":3");
+    expect_asked(w, "/.state/topics/a/0/replicas/3", "OnlineReplica\n");
+    world_mark(w, "a");
+    world_settle(w);
+    expect_gone(w, "a");
+    world_free(w);
+}
+
 /* Adds a partition to the topic whose node the controller is about to write. */
 static void add_partition(struct world *w, struct txn **txns, size_t n)
 {
@@ -498,6 +519,7 @@ int main(void)
             cmocka_unit_test(not_given_back),
             cmocka_unit_test(states_written_at_the_same_time),
             cmocka_unit_test(the_target_leaves_the_in_sync_set),
+            cmocka_unit_test(leads_before_it_is_new),
             cmocka_unit_test(in_sync_before_it_is_new),
             cmocka_unit_test(in_sync_when_it_is_dropped),
             cmocka_unit_test(partitions_added_at_the_same_time),
