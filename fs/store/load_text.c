@@ -171,6 +171,8 @@ static bool add_node(struct load_text *t, const char *path, struct node *node)
     if (strcmp(path, "/") == 0) {
         if (t->all->len > 1)
             return fault(t, "the root after other nodes");
+        if (node->stat.ephemeral_owner)
+            return fault(t, "the root cannot be ephemeral");
         node_clear(&root->node);
         node->id = ROOT_ID;
         root->node = *node;

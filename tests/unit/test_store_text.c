@@ -128,6 +128,7 @@ static void test_bad_lines(void **state)
             {"/a/../b\n", "line 1: not a valid path"},
             {"relative\n", "line 1: not a valid path"},
             {"/a\n/\n", "line 2: the root after other nodes"},
+            {"/ ephemeralOwner=3\n", "line 1: the root cannot be ephemeral"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         char *dir = fixture_dir(), *why = NULL;
