@@ -32,12 +32,14 @@ struct controller {
     struct controller_env env;
     bool active;
     bool moved;
-    bool retry;                      /* something could not be written for want of space: the next event tries again */
-    int32_t epoch, epoch_zk_version; /* of /controller_epoch, as this controller won it */
-    int32_t highest_epoch;           /* seen in any place, ever */
-    int64_t correlation_id;          /* of the last request */
-    int64_t controller_czxid;        /* of the /controller that this candidate made; 0: none */
-    struct context ctx;              /* while active */
+    bool retry; /* something could not be written for want of space: the next event tries again */
+    /* of /controller_epoch, as this controller won it */
+    int32_t epoch, epoch_zk_version;
+    int64_t epoch_czxid;
+    int32_t highest_epoch;    /* seen in any place, ever */
+    int64_t correlation_id;   /* of the last request */
+    int64_t controller_czxid; /* of the /controller that this candidate made; 0: none */
+    struct context ctx;       /* while active */
     struct batch *batch;
     GPtrArray *pending_deletions; /* struct deletion, borrowed: those with `pending` */
     struct controller_metrics metrics;

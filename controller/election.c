@@ -62,6 +62,7 @@ bool election_is_outdated(struct controller *c, const struct partition *p, int32
 struct epoch_node {
     bool exists;
     int32_t epoch, version;
+    int64_t czxid;
 };
 
 static struct epoch_node read_epoch(struct controller *c)
@@ -70,7 +71,10 @@ static struct epoch_node read_epoch(struct controller *c)
     struct bytes *data = NULL;
     struct zstat stat;
     node.exists = c->env.get(c->env.ctx, "/controller_epoch", &data, &stat) == ZOK;
-    node.version = node.exists ? stat.version : 0;
+    if (node.exists) {
+        node.version = stat.version;
+        node.czxid = stat.czxid;
+    }
     g_autofree char *why = NULL;
     if (!node.exists) {
         node.epoch = epoch_from_tree(c);
@@ -128,14 +132,15 @@ static bool won_before(struct controller *c, const struct epoch_node *before, st
     return mine && before && now.exists && now.epoch == before->epoch + 1;
 }
 
-static void win(struct controller *c, int32_t epoch, int32_t version, int64_t czxid)
+static void win(struct controller *c, const struct epoch_node *won, int64_t controller_czxid)
 {
     c->active = true;
-    c->epoch = epoch;
-    c->epoch_zk_version = version;
-    c->controller_czxid = czxid;
-    raise_epoch(c, epoch);
-    emit(c, "controller %d elected epoch %d", c->broker_id, epoch);
+    c->epoch = won->epoch;
+    c->epoch_zk_version = won->version;
+    c->epoch_czxid = won->czxid;
+    c->controller_czxid = controller_czxid;
+    raise_epoch(c, c->epoch);
+    emit(c, "controller %d elected epoch %d", c->broker_id, c->epoch);
     controller_failover(c);
 }
 
@@ -151,11 +156,11 @@ static int try_to_win(struct controller *c, const struct epoch_node *node)
     size_t set = txn_set(txn, "/controller_epoch", controller_epoch_encode(node->epoch + 1), node->version);
     c->env.run(c->env.ctx, &txn, 1);
     int rc = txn->rc;
-    int64_t czxid = txn->ops[create].stat.czxid;
-    int32_t version = txn->ops[set].stat.version;
+    struct zstat mine = txn->ops[create].stat, epoch = txn->ops[set].stat;
     txn_free(txn);
     if (rc == ZOK) {
-        win(c, node->epoch + 1, version, czxid);
+        struct epoch_node won = {true, node->epoch + 1, epoch.version, epoch.czxid};
+        win(c, &won, mine.czxid);
     }
     return rc;
 }
@@ -172,7 +177,7 @@ void election_elect(struct controller *c)
         bool taken;
         if (won_before(c, rc == ZCONNECTIONLOSS ? &node : NULL, &stat, &taken)) {
             struct epoch_node now = read_epoch(c);
-            win(c, now.epoch, now.version, stat.czxid);
+            win(c, &now, stat.czxid);
             return;
         }
         if (taken) {
@@ -217,6 +222,7 @@ void election_resign(struct controller *c)
     emit(c, "controller %d resigned epoch %d", c->broker_id, c->epoch);
     c->epoch = 0;
     c->epoch_zk_version = 0;
+    c->epoch_czxid = 0;
 }
 
 void election_check(struct controller *c)

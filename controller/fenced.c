@@ -11,6 +11,7 @@ struct txn *fenced_txn(const struct controller *c)
 {
     struct txn *txn = txn_new(TXN_INTERNAL);
     txn_check(txn, "/controller_epoch", c->epoch_zk_version);
+    txn->ops[0].czxid = c->epoch_czxid; /* removed by hand and made again, it may have that version once more */
     return txn;
 }
 

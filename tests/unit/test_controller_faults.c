@@ -509,6 +509,30 @@ static void fenced_in_the_middle(void **state)
     }
 }
 
+/* The epoch is removed and made again, and its node has the version that it had. */
+static void usurp_with_the_same_version(struct world *w, struct txn **txns, size_t n)
+{
+    if (times-- == 1) {
+        world_delete(w, "/controller_epoch");
+        world_create(w, "/controller_epoch", "39");
+        world_set(w, "/controller_epoch", "40");
+        assert_int_equal(txns[0]->ops[0].version, 1);
+    }
+}
+
+static void fenced_from_another_epoch_of_that_version(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    two_topics(w);
+    times = 1;
+    w->before_run = usurp_with_the_same_version;
+    world_kill(w, 2);
+    world_settle(w);
+    expect_data(w, "/controller_epoch", "^41$");
+    expect_data(w, "/brokers/topics/a/partitions/1/state", "\"controller_epoch\":41,");
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +551,7 @@ int main(void)
             cmocka_unit_test(topic_goes_while_it_is_created),
             cmocka_unit_test(topic_is_made_again_meanwhile),
             cmocka_unit_test(fenced_in_the_middle),
+            cmocka_unit_test(fenced_from_another_epoch_of_that_version),
     };
     return cmocka_run_group_tests_name("controller faults", tests, NULL, NULL);
 }
