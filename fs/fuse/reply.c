@@ -75,7 +75,10 @@ void reply_attr(fuse_req_t req, struct inode *i)
 void reply_slice(fuse_req_t req, const void *data, size_t len, size_t size, off_t off)
 {
     size_t start = MIN((size_t)MAX(off, 0), len);
-    fuse_reply_buf(req, (const char *)data + start, MIN(size, len - start));
+    if (start == len)
+        fuse_reply_buf(req, NULL, 0);
+    else
+        fuse_reply_buf(req, (const char *)data + start, MIN(size, len - start));
 }
 
 void refuse(fuse_req_t req, int err, const char *path, const char *fmt, ...)

@@ -67,8 +67,9 @@ static void remember(struct staging *s, size_t offset, size_t len)
     s->undo_len = s->content->len;
     s->undo_offset = MIN(offset, s->content->len);
     g_byte_array_set_size(s->undo_bytes, 0);
-    g_byte_array_append(
-            s->undo_bytes, s->content->data + s->undo_offset, (guint)MIN(len, s->content->len - s->undo_offset));
+    size_t rest = s->content->len - s->undo_offset;
+    if (rest > 0)
+        g_byte_array_append(s->undo_bytes, s->content->data + s->undo_offset, (guint)MIN(len, rest));
 }
 
 static void resize(struct staging *s, size_t len)

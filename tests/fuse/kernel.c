@@ -116,10 +116,19 @@ static void free_question(void *p)
     g_free(a);
 }
 
+/* libfuse keeps an interrupt that finds no request until one comes after it, and frees none at its end. */
+static void end_interrupts(struct kernel *k)
+{
+    struct fuse_attr_out attr;
+    for (guint n = g_hash_table_size(k->interrupts); n > 0; n--)
+        k_getattr(k, 1, &attr);
+}
+
 void kernel_free(struct kernel *k)
 {
     k->hold = false;
     kernel_commit(k);
+    end_interrupts(k);
     kernel_pump(k, 0);
     mount_stop(k->mount);
     pthread_join(k->loop, NULL);

@@ -227,7 +227,7 @@ stage_fuzz() {
 }
 build_fuzz() {
     [ -f build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true -Dwerror=false -Db_sanitize=address,undefined \
-        -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link || return 1
+        -Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined' || return 1
     ninja -C build-fuzz fuzz
 }
 # fuzz TARGET CORPUS SECONDS: what it finds on the way is kept apart from the corpus in the repository
