@@ -134,7 +134,7 @@ void staging_undo(struct staging *s)
 
 const char *staging_data(const struct staging *s)
 {
-    return (const char *)s->content->data;
+    return s->content->data ? (const char *)s->content->data : "";
 }
 
 size_t staging_len(const struct staging *s)
@@ -159,12 +159,12 @@ enum verdict staging_judge_json(struct staging *s, char **ret_why)
         s->json = judge_new();
     s->uncut = false;
     size_t fed = judge_fed(s->json);
-    enum verdict v = judge_feed(s->json, s->content->data + fed, s->content->len - fed);
+    enum verdict v = judge_feed(s->json, staging_data(s) + fed, s->content->len - fed);
     if (v != VERDICT_IMPOSSIBLE)
         return v;
     if (s->write_end < s->content->len) {
         struct judge *before = judge_new();
-        enum verdict going_on = judge_feed(before, s->content->data, s->write_end);
+        enum verdict going_on = judge_feed(before, staging_data(s), s->write_end);
         judge_free(before);
         s->uncut = going_on == VERDICT_COMPLETE;
         if (going_on != VERDICT_IMPOSSIBLE)
@@ -181,12 +181,12 @@ bool staging_uncut(const struct staging *s)
 
 enum verdict staging_judge_number(const struct staging *s, char **ret_why)
 {
-    const guint8 *p = s->content->data, *end = p + s->content->len;
+    const char *p = staging_data(s), *end = p + s->content->len;
     if (p == end)
         return VERDICT_EMPTY;
     if (*p == '-')
         p++;
-    const guint8 *digits = p;
+    const char *digits = p;
     while (p < end && g_ascii_isdigit(*p))
         p++;
     if (p == end)

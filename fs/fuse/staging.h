@@ -30,6 +30,7 @@ int staging_truncate(struct staging *s, size_t len);
 /* Takes back the last staging_write() or staging_truncate(), once. */
 void staging_undo(struct staging *s);
 
+/* Borrowed until the next change; never NULL, not terminated. */
 const char *staging_data(const struct staging *s);
 size_t staging_len(const struct staging *s);
 
