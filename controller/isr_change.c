@@ -75,7 +75,7 @@ void isr_change_notification(struct controller *c)
     fenced_delete_children(c, ISR_NOTIFICATIONS, names);
 }
 
-/* ---- the state's node itself was written by another hand ---- */
+/* ---- the state's node itself was written, or removed, by another hand ---- */
 
 static struct partition *find_named(const struct controller *c, const char *name)
 {
@@ -124,7 +124,13 @@ void partition_state_change(struct controller *c, GHashTable *names)
     for (guint i = 0; i < sorted->len; i++) {
         struct partition *p = find_named(c, sorted->pdata[i]);
         struct leader_and_isr now;
-        if (!p || !read_current_state(c, p, &now)) {
+        if (!p) {
+            continue;
+        }
+        if (!read_current_state(c, p, &now)) {
+            if (p->reassigning) {
+                deletion_resume_topic(c, p->topic->ref->name); /* it may have waited for this reassignment */
+            }
             continue;
         }
         if (p->has_leadership && p->leadership.partition_epoch == now.partition_epoch) {

@@ -39,7 +39,7 @@ static struct controller_event *of_topics(const struct change *change, const cha
         return named(
                 change->type == NODE_DATA_CHANGED ? EVENT_PARTITION_MODIFICATIONS : EVENT_TOPIC_CHANGE, g_strdup(rest));
     }
-    if (change->type == NODE_DELETED || !path_matches(change->path, "/brokers/topics/*/partitions/*/state")) {
+    if (!path_matches(change->path, "/brokers/topics/*/partitions/*/state")) {
         return NULL;
     }
     g_autofree char *topic = g_strndup(rest, (gsize)(slash - rest));

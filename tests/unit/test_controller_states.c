@@ -84,6 +84,26 @@ static void a_deletion_after_it(void **state)
 }
 
 /* In one step, however far it is. */
+/* The deletion waits for a reassignment that waits for a dead broker; then the state is removed, and nothing else
+ * happens. */
+static void removed_while_a_deletion_waits(void **state)
+{
+    struct world *w = world_of_some_age();
+    world_kill(w, 3);
+    world_settle(w);
+    world_create(
+            w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,2,3]}]}");
+    world_settle(w);
+    world_mark(w, "a");
+    world_settle(w);
+    expect_asked(w, "/.state/topics/a/deletion",
+            "ineligible: broker 3 is not running (replica a-0); a-0 is being reassigned\n");
+    world_delete(w, STATE_OF_A0);
+    world_settle(w);
+    expect_asked(w, "/.state/topics/a/deletion", "ineligible: broker 3 is not running (replica a-0)\n");
+    world_free(w);
+}
+
 static void far_behind(void **state)
 {
     struct world *w = world_of_some_age();
@@ -335,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(removed_and_made_again),
             cmocka_unit_test(a_deletion_after_it),
+            cmocka_unit_test(removed_while_a_deletion_waits),
             cmocka_unit_test(far_behind),
             cmocka_unit_test(set_back),
             cmocka_unit_test(another_leader_of_the_same_epoch),
