@@ -187,8 +187,10 @@ void leader_epochs_retry(struct controller *c);
 
 /* ---- strangers.c: in-sync members that are no replicas ---- */
 bool strangers_are_in_sync(const struct partition *p);
-/* At a failover; they are told to go with the next batch. */
-void strangers_expel_all(struct controller *c);
+/* At a failover, before the replicas are told anything: those that are out are deleted with the next batch. */
+void strangers_startup(struct controller *c);
+/* What the store had no room for then, or later. */
+void strangers_retry(struct controller *c);
 /* Those of these partitions; it is told to all replicas with the next batch_send(). A leader among them leaves the
  * partition offline. */
 void strangers_expel(struct controller *c, GPtrArray *partitions);

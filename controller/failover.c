@@ -68,7 +68,7 @@ void controller_failover(struct controller *c)
     /* Brokers must know each other before the first LeaderAndIsr (KAFKA-4443). */
     batch_update_metadata_empty(c);
     batch_send(c);
-    strangers_expel_all(c);
+    strangers_startup(c);
     replica_machine_startup(c);
     partition_machine_startup(c);
     reassignment_resume(c);

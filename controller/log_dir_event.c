@@ -88,7 +88,8 @@ void leader_and_isr_response(
         if (!p || strcmp(p->topic->ref->id, s->topic->id) != 0) {
             continue;
         }
-        if (error == KERR_KAFKA_STORAGE_ERROR && g_hash_table_add(b->offline, p)) {
+        bool exists = replica_get_state(p, broker_id) != REPLICA_NON_EXISTENT; /* or it has moved away meanwhile */
+        if (error == KERR_KAFKA_STORAGE_ERROR && exists && g_hash_table_add(b->offline, p)) {
             replicas_add(offline, p, broker_id);
         } else if (error == KERR_NONE && g_hash_table_remove(b->offline, p)) {
             replicas_add(back, p, broker_id);

@@ -8,15 +8,28 @@
  *      because it is the only record of the origin */
 #include "controller/core.h"
 
+/* The in-sync set as the tree has it now, which a hand may have rewritten, or as last known. New reference; NULL: the
+ * partition has none. */
+static struct broker_ids *in_sync_set(struct controller *c, const struct partition *p)
+{
+    struct leader_and_isr l;
+    if (!p->has_leadership) {
+        return NULL;
+    }
+    return read_partition_state(c, p, &l) == ZOK ? l.isr : broker_ids_ref(p->leadership.isr);
+}
+
 /* What an earlier request has added is not part of the origin, and goes if the new request does not want it. But when
  * that request died in step B nobody of the origin may be in sync any more: then all stay until the target is. */
 static struct broker_ids *origin_to_keep(struct controller *c, const struct partition *p)
 {
     struct broker_ids *origin = partition_origin(&c->ctx, p);
-    bool in_sync = !p->has_leadership;
-    for (uint32_t i = 0; i < origin->n; i++) {
-        in_sync = in_sync || broker_ids_contain(p->leadership.isr, origin->id[i]);
+    struct broker_ids *isr = in_sync_set(c, p);
+    bool in_sync = !isr;
+    for (uint32_t i = 0; isr && i < origin->n; i++) {
+        in_sync = in_sync || broker_ids_contain(isr, origin->id[i]);
     }
+    broker_ids_unref(isr);
     if (in_sync) {
         return origin;
     }
@@ -117,10 +130,18 @@ static void add_dropped(struct controller *c, const struct request *r, GArray *n
     }
 }
 
+/* The last member of an in-sync set stays one (a hand has rewritten it in this moment): it keeps its directory. */
 static void drop(struct controller *c, GArray *dropped)
 {
+    g_autoptr(GArray) out = replicas_new();
     replicas_change_state(c, dropped, REPLICA_OFFLINE);
-    delete_replicas(c, dropped);
+    for (guint i = 0; i < dropped->len; i++) {
+        const struct replica_of *r = &g_array_index(dropped, struct replica_of, i);
+        if (!r->p->has_leadership || !broker_ids_contain(r->p->leadership.isr, r->broker)) {
+            g_array_append_val(out, *r);
+        }
+    }
+    delete_replicas(c, out);
 }
 
 /* Partitions whose leader is among those that are dropped. */

@@ -40,6 +40,7 @@ static void resume_deletions(struct controller *c)
 void retry_writes(struct controller *c)
 {
     take_stale_offline(c);
+    strangers_retry(c);
     partitions_trigger_online(c, NULL);
     leader_epochs_retry(c);
     topics_save_all(c);

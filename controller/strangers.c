@@ -42,11 +42,24 @@ static void expel(const struct controller *c, const struct partition *p, struct 
     l->controller_epoch = c->epoch;
 }
 
-/* ---- a new controller: all of them, and StopReplica for them in the batch ---- */
+/* ---- which, and when ---- */
 
-static void stop_strangers(struct controller *c, struct partition *p)
+/* False: nothing to do, or it cannot be done now. */
+static bool plan(struct controller *c, struct partition *p, struct leader_and_isr *ret)
 {
-    const struct broker_ids *isr = p->leadership.isr;
+    if (read_partition_state(c, p, ret) != ZOK) {
+        return false;
+    }
+    if (election_is_outdated(c, p, ret->controller_epoch) || !any_to_expel(p, ret->isr)) {
+        leader_and_isr_clear(ret);
+        return false;
+    }
+    expel(c, p, ret);
+    return true;
+}
+
+static void stop(struct controller *c, struct partition *p, const struct broker_ids *isr)
+{
     for (uint32_t i = 0; i < isr->n; i++) {
         if (!broker_ids_contain(p->replicas, isr->id[i])) {
             batch_stop_replica(c, p, isr->id[i], true);
@@ -54,67 +67,85 @@ static void stop_strangers(struct controller *c, struct partition *p)
     }
 }
 
-void strangers_expel_all(struct controller *c)
-{
-    g_autoptr(GArray) writes = state_writes_new();
-    struct partition_iter it = partition_iter(&c->ctx);
-    for (struct partition *p; (p = partition_iter_next(&it));) {
-        if (strangers_are_in_sync(p)) {
-            struct state_write w = {.p = p, .next = p->leadership};
-            broker_ids_ref(w.next.isr);
-            stop_strangers(c, p);
-            expel(c, p, &w.next);
-            g_array_append_val(writes, w);
-        }
-    }
-    write_partition_states(c, writes);
-    for (guint i = 0; i < writes->len; i++) {
-        struct state_write *w = &g_array_index(writes, struct state_write, i);
-        if (w->rc == ZOK) {
-            partition_take_leadership(c, w->p, &w->next);
-        }
-    }
-}
-
-/* ---- later ---- */
-
-static void plan_one(struct controller *c, struct partition *p, GArray *writes)
-{
-    struct state_write w = {.p = p};
-    if (deletion_decides(p->topic) || !strangers_are_in_sync(p) || read_partition_state(c, p, &w.next) != ZOK) {
-        return;
-    }
-    if (election_is_outdated(c, p, w.next.controller_epoch) || !any_to_expel(p, w.next.isr)) {
-        leader_and_isr_clear(&w.next);
-        return;
-    }
-    expel(c, p, &w.next);
-    g_array_append_val(writes, w);
-}
-
-void strangers_expel(struct controller *c, GPtrArray *partitions)
+/* Returns those that have none any more. `delete`: StopReplica for them goes into the batch, now that they are out. */
+static GPtrArray *expel_from(struct controller *c, GPtrArray *partitions, bool delete)
 {
     g_autoptr(GPtrArray) todo = g_ptr_array_copy(partitions, NULL, NULL);
-    g_autoptr(GPtrArray) leaderless = g_ptr_array_new();
+    GPtrArray *done = g_ptr_array_new();
     while (todo->len && !c->moved) {
         g_autoptr(GArray) writes = state_writes_new();
         for (guint i = 0; i < todo->len; i++) {
-            plan_one(c, todo->pdata[i], writes);
+            struct state_write w = {.p = todo->pdata[i]};
+            if (plan(c, w.p, &w.next)) {
+                g_array_append_val(writes, w);
+            }
         }
         write_partition_states(c, writes);
         g_ptr_array_set_size(todo, 0);
         for (guint i = 0; i < writes->len; i++) {
             struct state_write *w = &g_array_index(writes, struct state_write, i);
             if (w->rc == ZOK) {
-                partition_take_leadership(c, w->p, &w->next);
-                batch_leader_and_isr_all(c, w->p, w->p->replicas, false);
-                if (w->p->leadership.leader == LEADER_NONE) {
-                    g_ptr_array_add(leaderless, w->p);
+                if (delete) {
+                    stop(c, w->p, w->p->leadership.isr);
                 }
+                partition_take_leadership(c, w->p, &w->next);
+                g_ptr_array_add(done, w->p);
             } else if (w->rc == ZBADVERSION) {
                 g_ptr_array_add(todo, w->p);
             }
         }
     }
+    return done;
+}
+
+/* Tells the replicas. A leader among the strangers leaves its partition offline. */
+static void tell(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) leaderless = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        batch_leader_and_isr_all(c, p, p->replicas, false);
+        if (p->leadership.leader == LEADER_NONE) {
+            g_ptr_array_add(leaderless, p);
+        }
+    }
     partitions_change_state(c, leaderless, PARTITION_OFFLINE);
+}
+
+static GPtrArray *find_all(struct controller *c)
+{
+    GPtrArray *found = g_ptr_array_new();
+    struct partition_iter it = partition_iter(&c->ctx);
+    for (struct partition *p; (p = partition_iter_next(&it));) {
+        if (strangers_are_in_sync(p)) {
+            g_ptr_array_add(found, p);
+        }
+    }
+    return found;
+}
+
+void strangers_startup(struct controller *c)
+{
+    g_autoptr(GPtrArray) all = find_all(c);
+    g_autoptr(GPtrArray) done = expel_from(c, all, true);
+}
+
+void strangers_retry(struct controller *c)
+{
+    g_autoptr(GPtrArray) all = find_all(c);
+    g_autoptr(GPtrArray) done = expel_from(c, all, true);
+    tell(c, done);
+}
+
+void strangers_expel(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GPtrArray) with = g_ptr_array_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        struct partition *p = partitions->pdata[i];
+        if (!deletion_decides(p->topic) && strangers_are_in_sync(p)) {
+            g_ptr_array_add(with, p);
+        }
+    }
+    g_autoptr(GPtrArray) done = expel_from(c, with, false);
+    tell(c, done);
 }

@@ -169,6 +169,13 @@ void isr_refused(struct broker *b, struct replica *r)
 
 /* ---- fetches ---- */
 
+static void remove_early_of(GArray *list, int32_t follower)
+{
+    for (guint i = 0; i < list->len; i++)
+        if (g_array_index(list, struct early_fetch, i).follower.id == follower)
+            g_array_remove_index(list, i--);
+}
+
 static void remember_early(struct broker *b, const struct fetch_partition *p, const struct isr_follower *f)
 {
     g_autofree char *key = g_strdup_printf("%s-%d", p->topic->name, p->partition);
@@ -180,10 +187,17 @@ static void remember_early(struct broker *b, const struct fetch_partition *p, co
         list = g_array_new(FALSE, FALSE, sizeof(struct early_fetch));
         g_hash_table_insert(b->isr.early, g_steal_pointer(&key), list);
     }
-    for (guint i = 0; i < list->len; i++)
-        if (g_array_index(list, struct early_fetch, i).follower.id == f->id)
-            g_array_remove_index(list, i--);
+    remove_early_of(list, f->id);
     g_array_append_val(list, e);
+}
+
+/* A topic without an id is known by its name only: where nothing is, the fetch may be a late one of a topic that is
+ * gone, and would count for the next of that name. The follower fetches again. */
+static bool may_be_early(const struct replica *r, bool same_topic, const struct fetch_partition *p)
+{
+    if (!r && !*p->topic->id)
+        return false;
+    return !same_topic || r->leader_epoch < p->leader_epoch;
 }
 
 void broker_fetch(struct broker *b, const struct fetch_request *request, gen_t gen)
@@ -196,7 +210,7 @@ void broker_fetch(struct broker *b, const struct fetch_request *request, gen_t g
         bool same_topic = r && !broker_topic_ids_differ(r->topic->id, p->topic->id);
         if (same_topic && r->role == REPLICA_LEADER && r->leader_epoch == p->leader_epoch)
             add_follower(b, r, &f, gen);
-        else if (!same_topic || r->leader_epoch < p->leader_epoch)
+        else if (may_be_early(r, same_topic, p))
             remember_early(b, p, &f);
     }
     isr_flush(b, gen);
@@ -253,10 +267,25 @@ static void forget_follower(struct broker *b, struct replica *r, int32_t id)
         free_upkeep(b, r);
 }
 
+/* When it comes back it may have lost what it had then. */
+static void forget_early_of(struct broker *b, int32_t id)
+{
+    GHashTableIter it;
+    gpointer list;
+
+    g_hash_table_iter_init(&it, b->isr.early);
+    while (g_hash_table_iter_next(&it, NULL, &list)) {
+        remove_early_of(list, id);
+        if (((GArray *)list)->len == 0)
+            g_hash_table_iter_remove(&it);
+    }
+}
+
 void isr_broker_left(struct broker *b, int32_t id)
 {
     GQueue *lists[] = {&b->isr.waiting, &b->isr.queued};
 
+    forget_early_of(b, id);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
         for (GList *l = lists[i]->head, *next; l; l = next) {
             next = l->next;

@@ -32,13 +32,14 @@ static bool is_later_state(const struct broker *b, const struct replica *r, cons
 }
 
 /* A state of the leader epoch that is held, and not the held one: it was removed or rewritten by hand. (Or it was said
- * before this leader's last change was done: the controller knows.) */
+ * before this leader's last change was done: the controller knows.) Other replicas always come with a new epoch. */
 static bool is_other_state(const struct replica *r, const struct partition_state *s)
 {
     if (r->role != REPLICA_LEADER || s->leader != r->leader)
         return s->leader != r->leader;
     return s->partition_epoch < r->partition_epoch ||
-           (s->partition_epoch == r->partition_epoch && !broker_ids_equal(s->isr, r->isr));
+           (s->partition_epoch == r->partition_epoch &&
+                   (!broker_ids_equal(s->isr, r->isr) || !broker_ids_equal(s->replicas, r->replicas)));
 }
 
 /* What the state asks this replica to be, or an error. `r` is NULL if the broker has no such replica. */

@@ -380,3 +380,42 @@ static struct replica_view view(struct fixture *f, const char *topic, int32_t pa
         v.dir = -2;
     return v;
 }
+
+/* ---- fetches, and what leaders propose then ---- */
+
+static struct fetch_request *fetch_of(int32_t id, int64_t epoch, const char *topic_id, int32_t leader_epoch)
+{
+    struct fetch_request *r = g_new0(struct fetch_request, 1);
+    struct fetch_partition p = {.topic = topic_ref_new("t", topic_id), .leader_epoch = leader_epoch};
+
+    r->replica_id = id;
+    r->replica_epoch = epoch;
+    r->partitions = g_array_new(FALSE, FALSE, sizeof(struct fetch_partition));
+    g_array_append_val(r->partitions, p);
+    return r;
+}
+
+static void fetch_without_id(struct fixture *f, int32_t id, int32_t leader_epoch)
+{
+    struct fetch_request *r = fetch_of(id, 55, "", leader_epoch);
+
+    broker_fetch(f->b, r, 1);
+    fetch_request_free(r);
+}
+
+static void fetch(struct fixture *f, int32_t id, int64_t epoch, int32_t leader_epoch)
+{
+    struct fetch_request *r = fetch_of(id, epoch, ID_A, leader_epoch);
+
+    broker_fetch(f->b, r, 1);
+    fetch_request_free(r);
+}
+
+static void grant(struct fixture *f, struct broker_request *r)
+{
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        r->partitions[i].result_isr = broker_ids_ref(r->partitions[i].new_isr);
+        r->partitions[i].result_partition_epoch = r->partitions[i].partition_epoch + 1;
+    }
+    broker_answered(f->b, r, 1);
+}

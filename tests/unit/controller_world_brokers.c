@@ -30,7 +30,8 @@ static bool is_other_state(const struct scripted_broker *b, const struct hosted 
 {
     return s->leader == b->id &&
            (s->partition_epoch < h->partition_epoch ||
-                   (s->partition_epoch == h->partition_epoch && !broker_ids_equal(s->isr, h->isr)));
+                   (s->partition_epoch == h->partition_epoch &&
+                           (!broker_ids_equal(s->isr, h->isr) || !broker_ids_equal(s->replicas, h->replicas))));
 }
 
 /* `*ret_held`: of KERR_FENCED_LEADER_EPOCH */

@@ -151,6 +151,10 @@ static void another_state_of_the_same_epoch(void **state)
     other.partition_epoch = 6;
     assert_int_equal(leader_and_isr(f, other), KERR_FENCED_LEADER_EPOCH);
     assert_int_equal(view(f, "t", 0).isr->n, 2);
+    other = held;
+    other.replicas = "123";
+    assert_int_equal(leader_and_isr(f, other), KERR_FENCED_LEADER_EPOCH);
+    other.isr = "1";
     other.partition_epoch = 8; /* a later one */
     assert_int_equal(leader_and_isr(f, other), KERR_NONE);
     assert_int_equal(view(f, "t", 0).isr->n, 1);

@@ -3,35 +3,6 @@
 
 /* ---- in-sync sets ---- */
 
-static struct fetch_request *fetch_of(int32_t id, int64_t epoch, int32_t leader_epoch)
-{
-    struct fetch_request *r = g_new0(struct fetch_request, 1);
-    struct fetch_partition p = {.topic = topic_ref_new("t", ID_A), .leader_epoch = leader_epoch};
-
-    r->replica_id = id;
-    r->replica_epoch = epoch;
-    r->partitions = g_array_new(FALSE, FALSE, sizeof(struct fetch_partition));
-    g_array_append_val(r->partitions, p);
-    return r;
-}
-
-static void fetch(struct fixture *f, int32_t id, int64_t epoch, int32_t leader_epoch)
-{
-    struct fetch_request *r = fetch_of(id, epoch, leader_epoch);
-
-    broker_fetch(f->b, r, 1);
-    fetch_request_free(r);
-}
-
-static void grant(struct fixture *f, struct broker_request *r)
-{
-    for (size_t i = 0; i < r->n_partitions; i++) {
-        r->partitions[i].result_isr = broker_ids_ref(r->partitions[i].new_isr);
-        r->partitions[i].result_partition_epoch = r->partitions[i].partition_epoch + 1;
-    }
-    broker_answered(f->b, r, 1);
-}
-
 static struct fixture *leading(const char *isr)
 {
     struct fixture *f = ready();
@@ -77,74 +48,6 @@ static void a_follower_comes_back(void **state)
     fetch(f, 2, 55, 2); /* in it already */
     assert_true(g_queue_is_empty(&f->asked));
     assert_true(broker_idle(f->b));
-    destroy(f);
-}
-
-static void a_fetch_may_come_early(void **state)
-{
-    struct fixture *f = ready();
-
-    live(f, "12");
-    fetch(f, 2, 55, 2);
-    assert_int_equal(
-            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 2, .isr = "1", .is_new = true}), KERR_NONE);
-    grant(f, take_asked(f));
-    assert_int_equal(view(f, "t", 0).isr->n, 2);
-    /* but not for the wrong epoch */
-    fetch(f, 2, 55, 3);
-    assert_int_equal(
-            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 4, .isr = "1", .partition_epoch = 20}),
-            KERR_NONE);
-    assert_true(g_queue_is_empty(&f->asked));
-    /* earlier than two of them: a new controller sends what it finds, and then what it changes */
-    fetch(f, 2, 55, 6);
-    assert_int_equal(
-            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 5, .isr = "1", .partition_epoch = 21}),
-            KERR_NONE);
-    assert_true(g_queue_is_empty(&f->asked));
-    assert_int_equal(
-            leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 6, .isr = "1", .partition_epoch = 22}),
-            KERR_NONE);
-    grant(f, take_asked(f));
-    assert_int_equal(view(f, "t", 0).isr->n, 2);
-    destroy(f);
-}
-
-/* A follower has fetched from the leader of a topic that was deleted, and the new topic of that name is in the same
- * leader epoch. */
-static void a_fetch_of_the_topic_before(void **state)
-{
-    struct fixture *f = ready();
-    struct want of_new = {.id = ID_B, .leader = ME, .isr = "1", .is_new = true};
-
-    live(f, "12");
-    fetch(f, 2, 55, 0);
-    assert_int_equal(leader_and_isr(f, of_new), KERR_NONE);
-    assert_true(g_queue_is_empty(&f->asked));
-    fetch(f, 2, 55, 0); /* it was under way for a long time */
-    assert_true(g_queue_is_empty(&f->asked));
-    destroy(f);
-}
-
-/* Without ids only the deletion tells one from the other. */
-static void a_fetch_during_the_deletion(void **state)
-{
-    struct fixture *f = ready();
-    struct want w = {.id = "", .leader = ME, .isr = "1", .is_new = true};
-
-    live(f, "12");
-    assert_int_equal(leader_and_isr(f, w), KERR_NONE);
-    f->manual = true;
-    stop_replica(f, "t", EPOCH_DURING_DELETE, true);
-    fetch(f, 2, 55, 0);
-    f->manual = false;
-    do_disk(f);
-    assert_int_equal(first_error(f), KERR_NONE);
-    assert_int_equal(view(f, "t", 0).dir, -2);
-    assert_int_equal(leader_and_isr(f, w), KERR_NONE);
-    assert_true(g_queue_is_empty(&f->asked));
-    fetch(f, 2, 55, 0);
-    grant(f, take_asked(f));
     destroy(f);
 }
 
@@ -567,9 +470,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_follower_comes_back),
-            cmocka_unit_test(a_fetch_may_come_early),
-            cmocka_unit_test(a_fetch_of_the_topic_before),
-            cmocka_unit_test(a_fetch_during_the_deletion),
             cmocka_unit_test(only_live_followers_are_proposed),
             cmocka_unit_test(the_controller_changes),
             cmocka_unit_test(refused_by_a_controller_that_goes_on_talking),

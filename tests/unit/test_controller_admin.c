@@ -363,7 +363,7 @@ static void unreadable_topic_config(void **state)
     world_free(w);
 }
 
-/* ---- notifications and disks ---- */
+/* ---- notifications ---- */
 
 static void isr_notification(void **state)
 {
@@ -388,54 +388,6 @@ static void isr_notification(void **state)
     world_kill(w, 1);
     world_settle(w);
     expect_state(w, "a", 0, "leader -1 epoch 1 isr 1");
-    world_free(w);
-}
-
-static void log_dir_fails_and_comes_back(void **state)
-{
-    struct world *w = world_of_three(NULL);
-    world_topic(w, "a", "{\"0\":[2,1],\"1\":[2,3]}");
-    world_topic(w, "b", "{\"0\":[2,1]}");
-    world_settle(w);
-    g_hash_table_add(w->broker[2].broken, g_strdup("a-0"));
-    put(w, "/log_dir_event_notification/log_dir_event_0000000000", "{\"version\":1,\"broker\":2,\"event\":1}");
-    world_settle(w);
-    assert_false(world_exists(w, "/log_dir_event_notification/log_dir_event_0000000000"));
-    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
-    expect_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
-    expect_asked(w, "/.state/topics/a/0/replicas/2", "OfflineReplica\n");
-    world_mark(w, "a");
-    world_settle(w);
-    expect_asked(w, "/.state/topics/a/deletion", "ineligible: broker 2 has a failed log dir (replica a-0)\n");
-    g_hash_table_remove_all(w->broker[2].broken);
-    world_kill(w, 2);
-    world_settle(w);
-    world_start(w, 2);
-    world_settle(w);
-    expect_gone(w, "a");
-    expect_state(w, "b", 0, "leader 1 epoch 1 isr 1,2");
-    world_free(w);
-}
-
-/* A replica that is being added leads, by an unclean election, when its log dir fails. */
-static void log_dir_of_a_new_leader_fails(void **state)
-{
-    struct world *w = world_of_three("unclean.leader.election.enable=true");
-    world_topic(w, "a", "{\"0\":[2]}");
-    world_settle(w);
-    w->broker[3].silent = w->broker[1].silent = true;
-    put(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,1]}]}");
-    world_settle(w);
-    world_kill(w, 2);
-    world_settle(w);
-    expect_state(w, "a", 0, "leader 3 epoch 2 isr 3");
-    expect_asked(w, "/.state/topics/a/0/replicas/3", "NewReplica\n");
-    w->broker[3].silent = false;
-    g_hash_table_add(w->broker[3].broken, g_strdup("a-0"));
-    put(w, "/log_dir_event_notification/log_dir_event_0000000000", "{\"version\":1,\"broker\":3,\"event\":1}");
-    world_settle(w);
-    expect_state(w, "a", 0, "leader 1 epoch 3 isr 1");
-    expect_asked(w, "/.state/topics/a/0/replicas/3", "OfflineReplica\n");
     world_free(w);
 }
 
@@ -568,8 +520,6 @@ int main(void)
             cmocka_unit_test(unclean_by_topic_and_broker),
             cmocka_unit_test(unreadable_topic_config),
             cmocka_unit_test(isr_notification),
-            cmocka_unit_test(log_dir_fails_and_comes_back),
-            cmocka_unit_test(log_dir_of_a_new_leader_fails),
             cmocka_unit_test(alter_partition_checks),
             cmocka_unit_test(alter_partition_fenced),
             cmocka_unit_test(state_rewritten),

@@ -83,7 +83,6 @@ static void a_deletion_after_it(void **state)
     world_free(w);
 }
 
-/* In one step, however far it is. */
 /* The deletion waits for a reassignment that waits for a dead broker; then the state is removed, and nothing else
  * happens. */
 static void removed_while_a_deletion_waits(void **state)
@@ -104,6 +103,7 @@ static void removed_while_a_deletion_waits(void **state)
     world_free(w);
 }
 
+/* In one step, however far it is. */
 static void far_behind(void **state)
 {
     struct world *w = world_of_some_age();
@@ -152,6 +152,23 @@ static void made_again_with_the_same_epochs(void **state)
     world_start(w, 2);
     world_settle(w);
     expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,2");
+    world_free(w);
+}
+
+/* The same epochs and members, and a replica more: the leader has to know it, or takes it in never. */
+static void made_again_with_another_replica(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1]}");
+    world_settle(w);
+    set_state(w, 1, 1, "1");
+    world_delete(w, STATE_OF_A0);
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,3]}]}");
+    world_settle(w);
+    world_delete(w, "/controller");
+    world_settle(w);
+    expect_data(w, STATE_OF_A0, "\"isr\":\\[1,3\\]");
+    assert_false(world_exists(w, REASSIGN));
     world_free(w);
 }
 
@@ -350,6 +367,37 @@ static void a_stranger_by_hand(void **state)
     world_free(w);
 }
 
+/* The topic's node was written, and its controller died; the next one may have no room to write that 3 is out. Until
+ * that is written 3 keeps its directory. */
+static void no_space_to_expel(void **state)
+{
+    for (uint64_t call = 1; call <= 60; call++) {
+        struct world *w = world_of_three(NULL);
+        world_topic(w, "a", "{\"0\":[1,3]}");
+        world_settle(w);
+        g_autofree char *topic = world_get(w, "/brokers/topics/a");
+        g_autoptr(GRegex) replicas = g_regex_new("\\[1,3\\]", 0, 0, NULL);
+        g_autofree char *moved = g_regex_replace_literal(replicas, topic, -1, 0, "[1,2]", 0, NULL);
+        world_set(w, "/brokers/topics/a", moved);
+        world_settle(w);
+        world_arm(w, FAULT_FAIL, call, ZSTORENOSPACE);
+        world_delete(w, "/controller");
+        while (world_step(w)) {
+            g_autofree char *now = world_get(w, STATE_OF_A0);
+            bool in_sync = strstr(now, "\"isr\":[1,3]") || strstr(now, "\"isr\":[3]");
+            assert_true(!in_sync || g_hash_table_contains(w->broker[3].replicas, "a-0"));
+        }
+        world_arm(w, FAULT_NONE, 0, 0);
+        world_kill(w, 2);
+        world_settle(w);
+        world_start(w, 2);
+        world_settle(w);
+        expect_data(w, STATE_OF_A0, "\"isr\":\\[1,2\\]");
+        expect_dirs(w, "1: a-0; 2: a-0");
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +408,7 @@ int main(void)
             cmocka_unit_test(set_back),
             cmocka_unit_test(another_leader_of_the_same_epoch),
             cmocka_unit_test(made_again_with_the_same_epochs),
+            cmocka_unit_test(made_again_with_another_replica),
             cmocka_unit_test(refused_and_changed_since),
             cmocka_unit_test(the_last_epoch),
             cmocka_unit_test(no_space_for_it),
@@ -369,6 +418,7 @@ int main(void)
             cmocka_unit_test(states_of_another_topic),
             cmocka_unit_test(states_of_other_brokers),
             cmocka_unit_test(a_stranger_by_hand),
+            cmocka_unit_test(no_space_to_expel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
