@@ -95,3 +95,40 @@ reassign() {
     is "$(assigned t 0)" 3,2
     is "$(replicas_on_disk t)" "2/t-0 3/t-0"
 }
+
+# State of t-0, written by hand: LEADER EPOCH ISR
+put_state() {
+    put_line "$M/brokers/topics/t/partitions/0/state" \
+        "{\"version\":1,\"leader\":$1,\"leader_epoch\":$2,\"controller_epoch\":1,\"isr\":[$3]}"
+}
+
+@test "a replica is added to a partition whose state was removed by hand: the next controller ends it" {
+    topic t '{"0":[1]}'
+    settle
+    put_state 1 1 1
+    settle
+    rm "$M/brokers/topics/t/partitions/0/state"
+    settle
+    reassign "t 0 1,3"
+    settle
+    # the new state has the same numbers as the one before, which broker 1 still has
+    rm "$M/controller"
+    settle
+    is "$(in_sync t 0)" 1,3
+    [ ! -e "$(R)" ]
+}
+
+@test "a move is called off, and by hand what it has added is the only one in sync: nothing is lost" {
+    topic t '{"0":[1]}'
+    settle
+    kill_broker 2
+    reassign "t 0 3,2"
+    settle
+    is "$(in_sync t 0)" 1,3
+    put_state 3 9 3
+    reassign "t 0 1"
+    settle
+    is "$(assigned t 0) $(in_sync t 0) $(leader t 0)" "1 1 1"
+    is "$(replicas_on_disk t)" 1/t-0
+    [ ! -e "$(R)" ]
+}
