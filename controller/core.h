@@ -62,6 +62,7 @@ GPtrArray *txn_array_new(void); /* frees its transactions */
 /* Should what comes next go into another transaction (ZooKeeper's packet limit)? */
 bool txn_is_full(const struct txn *txn);
 
+/* ---- state_node.c (KafkaZkClient.getTopicPartitionState, setTopicPartitionStatesRaw) ---- */
 char *topic_path(const char *topic);
 char *partition_state_path(const struct partition *p);
 /* A partition state as the tree has it now. ZOK, ZNONODE, or ZBADARGUMENTS if it cannot be decoded (said in errors).
@@ -80,6 +81,15 @@ struct state_write {
 GArray *state_writes_new(void);
 /* Writes them, those of one topic that follow each other in one transaction; one that fails does not hold up others. */
 void write_partition_states(struct controller *c, GArray *writes);
+/* How a state is rewritten. `next` is given what the tree has now, or why there is none (rc of read_partition_state());
+ * true: it has made the next state of it. `written`: it is in the tree now. Both may take the isr over. */
+struct rewrite {
+    bool (*next)(struct controller *c, struct partition *p, int rc, struct leader_and_isr *l, void *arg);
+    void (*written)(struct controller *c, struct partition *p, struct leader_and_isr *l, void *arg);
+    void *arg;
+};
+/* For each partition; where somebody else was faster, again with what that one wrote. */
+void rewrite_partition_states(struct controller *c, GPtrArray *partitions, const struct rewrite *how);
 
 /* ---- election.c (KafkaController.elect, resign) ---- */
 void election_elect(struct controller *c);

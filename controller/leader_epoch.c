@@ -11,41 +11,31 @@ int32_t next_leader_epoch(const struct partition *p, int32_t epoch)
     return last < INT32_MAX ? last + 1 : last;
 }
 
+static bool raise_epoch(struct controller *c, struct partition *p, int rc, struct leader_and_isr *l, void *arg)
+{
+    if (rc != ZOK || election_is_outdated(c, p, l->controller_epoch)) {
+        g_autofree char *path = partition_state_path(p);
+        complain(c, rc ? zerr_errno(rc) : ESTALE, path, "the leader epoch could not be raised");
+        return false;
+    }
+    l->leader_epoch = next_leader_epoch(p, l->leader_epoch);
+    l->controller_epoch = c->epoch;
+    return true;
+}
+
+static void raised(struct controller *c, struct partition *p, struct leader_and_isr *l, void *arg)
+{
+    partition_take_leadership(c, p, l);
+    g_ptr_array_add(arg, p);
+}
+
 /* KafkaController.updateLeaderEpoch: followers and leader take notice of a changed replica list by a new epoch. The
  * bumped epoch goes into the cache, or UpdateMetadata would spread the old one (KAFKA-9212). */
 void partitions_bump_leader_epoch(struct controller *c, GPtrArray *partitions)
 {
-    g_autoptr(GPtrArray) todo = g_ptr_array_copy(partitions, NULL, NULL);
+    g_autoptr(GPtrArray) all = g_ptr_array_copy(partitions, NULL, NULL);
     g_ptr_array_set_size(partitions, 0);
-    while (todo->len && !c->moved) {
-        g_autoptr(GArray) writes = state_writes_new();
-        for (guint i = 0; i < todo->len; i++) {
-            struct state_write w = {.p = todo->pdata[i]};
-            int rc = read_partition_state(c, w.p, &w.next);
-            if (rc == ZOK && !election_is_outdated(c, w.p, w.next.controller_epoch)) {
-                w.next.leader_epoch = next_leader_epoch(w.p, w.next.leader_epoch);
-                w.next.controller_epoch = c->epoch;
-                g_array_append_val(writes, w);
-            } else {
-                g_autofree char *path = partition_state_path(w.p);
-                complain(c, rc ? zerr_errno(rc) : ESTALE, path, "the leader epoch could not be raised");
-                if (rc == ZOK) {
-                    leader_and_isr_clear(&w.next);
-                }
-            }
-        }
-        write_partition_states(c, writes);
-        g_ptr_array_set_size(todo, 0);
-        for (guint i = 0; i < writes->len; i++) {
-            struct state_write *w = &g_array_index(writes, struct state_write, i);
-            if (w->rc == ZOK) {
-                partition_take_leadership(c, w->p, &w->next);
-                g_ptr_array_add(partitions, w->p);
-            } else if (w->rc == ZBADVERSION) {
-                g_ptr_array_add(todo, w->p);
-            }
-        }
-    }
+    rewrite_partition_states(c, all, &(struct rewrite){raise_epoch, raised, partitions});
 }
 
 void partitions_renew(struct controller *c, GPtrArray *partitions)

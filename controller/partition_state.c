@@ -293,53 +293,43 @@ static void send_to_recipients(struct controller *c, struct partition *p, enum e
     }
 }
 
-/* Reads the state and adds the write that makes a leader, if there can be one. */
-static void plan_election(struct controller *c, struct partition *p, enum election_strategy strategy, GArray *writes)
+struct election {
+    enum election_strategy strategy;
+    GPtrArray *elected;
+};
+
+/* The state with a leader, if there can be one. Without a state node there is nothing to go on from. */
+static bool elect_now(struct controller *c, struct partition *p, int rc, struct leader_and_isr *l, void *arg)
 {
-    struct leader_and_isr now;
-    if (read_partition_state(c, p, &now) != ZOK) {
-        return; /* no state node: nothing to go on from */
-    }
-    bool allowed = strategy == ELECT_OFFLINE_UNCLEAN, failed = false, unclean;
-    if (election_is_outdated(c, p, now.controller_epoch)) {
+    const struct election *x = arg;
+    bool allowed = x->strategy == ELECT_OFFLINE_UNCLEAN, failed = rc != ZOK, unclean;
+    struct leader_and_isr next;
+    if (!failed && election_is_outdated(c, p, l->controller_epoch)) {
         failed = true;
-    } else if (strategy == ELECT_OFFLINE && needs_unclean_election(c, p, now.isr)) {
+    } else if (!failed && x->strategy == ELECT_OFFLINE && needs_unclean_election(c, p, l->isr)) {
         allowed = unclean_election_allowed(c, p->topic->ref->name, &failed);
     }
-    struct state_write w = {.p = p};
-    if (!failed && elect_leader(c, p, &now, strategy, allowed, &w.next, &unclean)) {
-        c->metrics.unclean_leader_elections += unclean;
-        if (unclean) {
-            emit(c, "controller %d partition %s-%d unclean election of %d", c->broker_id, p->topic->ref->name, p->id,
-                    w.next.leader);
-        }
-        g_array_append_val(writes, w);
+    if (failed || !elect_leader(c, p, l, x->strategy, allowed, &next, &unclean)) {
+        return false;
     }
-    leader_and_isr_clear(&now);
+    c->metrics.unclean_leader_elections += unclean;
+    if (unclean) {
+        emit(c, "controller %d partition %s-%d unclean election of %d", c->broker_id, p->topic->ref->name, p->id,
+                next.leader);
+    }
+    leader_and_isr_clear(l);
+    *l = next;
+    return true;
 }
 
-static void elect_existing(struct controller *c, GPtrArray *todo, enum election_strategy strategy, GPtrArray *elected)
+static void elected_now(struct controller *c, struct partition *p, struct leader_and_isr *l, void *arg)
 {
-    while (todo->len && !c->moved) {
-        g_autoptr(GArray) writes = state_writes_new();
-        for (guint i = 0; i < todo->len; i++) {
-            plan_election(c, todo->pdata[i], strategy, writes);
-        }
-        write_partition_states(c, writes);
-        g_ptr_array_set_size(todo, 0);
-        for (guint i = 0; i < writes->len; i++) {
-            struct state_write *w = &g_array_index(writes, struct state_write, i);
-            if (w->rc == ZBADVERSION) {
-                g_ptr_array_add(todo, w->p);
-            } else if (w->rc == ZOK) {
-                c->metrics.leader_elections++;
-                partition_take_leadership(c, w->p, &w->next);
-                send_to_recipients(c, w->p, strategy);
-                move(c, w->p, PARTITION_ONLINE);
-                g_ptr_array_add(elected, w->p);
-            }
-        }
-    }
+    const struct election *x = arg;
+    c->metrics.leader_elections++;
+    partition_take_leadership(c, p, l);
+    send_to_recipients(c, p, x->strategy);
+    move(c, p, PARTITION_ONLINE);
+    g_ptr_array_add(x->elected, p);
 }
 
 GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum election_strategy strategy)
@@ -363,7 +353,8 @@ GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum el
             g_ptr_array_add(elected, p);
         }
     }
-    elect_existing(c, existing, strategy, elected);
+    struct election x = {strategy, elected};
+    rewrite_partition_states(c, existing, &(struct rewrite){elect_now, elected_now, &x});
     batch_send(c);
     return elected;
 }

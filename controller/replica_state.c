@@ -189,46 +189,42 @@ static void finish_removal(
     set_offline(c, all, r);
 }
 
-/* Reads the state and either is done with it, or adds the write to do. */
-static void plan_removal(struct controller *c, const struct removals *all, const struct removal *r, GArray *writes)
+static const struct removal *removal_of(const struct removals *all, const struct partition *p)
 {
-    struct state_write w = {.p = r->p};
-    int rc = read_partition_state(c, r->p, &w.next);
+    return &g_array_index(all->partitions, struct removal, p->scratch);
+}
+
+/* Either is done with it, or it is to be written. */
+static bool remove_now(struct controller *c, struct partition *p, int rc, struct leader_and_isr *l, void *arg)
+{
+    const struct removals *all = arg;
+    const struct removal *r = removal_of(all, p);
     if (rc == ZNONODE) {
         /* Somebody removed the node. Nothing to shrink; the replica is offline all the same (KAFKA-6650). */
         set_offline(c, all, r);
-    } else if (rc == ZOK && election_is_outdated(c, r->p, w.next.controller_epoch)) {
-        leader_and_isr_clear(&w.next);
-    } else if (rc == ZOK && shrink_isr(c, all, r, &w.next)) {
-        g_array_append_val(writes, w);
-    } else if (rc == ZOK) {
-        finish_removal(c, all, r, &w.next);
     }
+    if (rc != ZOK || election_is_outdated(c, p, l->controller_epoch)) {
+        return false;
+    }
+    if (shrink_isr(c, all, r, l)) {
+        return true;
+    }
+    finish_removal(c, all, r, l);
+    return false;
 }
 
-static void remove_from_isr(struct controller *c, const struct removals *all)
+static void removed(struct controller *c, struct partition *p, struct leader_and_isr *l, void *arg)
 {
-    g_autoptr(GPtrArray) todo = g_ptr_array_new();
+    finish_removal(c, arg, removal_of(arg, p), l);
+}
+
+static void remove_from_isr(struct controller *c, struct removals *all)
+{
+    g_autoptr(GPtrArray) partitions = g_ptr_array_new();
     for (guint i = 0; i < all->partitions->len; i++) {
-        g_ptr_array_add(todo, &g_array_index(all->partitions, struct removal, i));
+        g_ptr_array_add(partitions, g_array_index(all->partitions, struct removal, i).p);
     }
-    while (todo->len && !c->moved) {
-        g_autoptr(GArray) writes = state_writes_new();
-        for (guint i = 0; i < todo->len; i++) {
-            plan_removal(c, all, todo->pdata[i], writes);
-        }
-        write_partition_states(c, writes);
-        g_ptr_array_set_size(todo, 0);
-        for (guint i = 0; i < writes->len; i++) {
-            struct state_write *w = &g_array_index(writes, struct state_write, i);
-            struct removal *r = &g_array_index(all->partitions, struct removal, w->p->scratch);
-            if (w->rc == ZOK) {
-                finish_removal(c, all, r, &w->next);
-            } else if (w->rc == ZBADVERSION) {
-                g_ptr_array_add(todo, r);
-            }
-        }
-    }
+    rewrite_partition_states(c, partitions, &(struct rewrite){remove_now, removed, all});
 }
 
 static void to_offline(struct controller *c, const GArray *replicas)

@@ -44,58 +44,38 @@ static void expel(const struct controller *c, const struct partition *p, struct 
 
 /* ---- which, and when ---- */
 
-/* False: nothing to do, or it cannot be done now. */
-static bool plan(struct controller *c, struct partition *p, struct leader_and_isr *ret)
+struct expulsion {
+    bool delete;     /* StopReplica for them goes into the batch, when they are out */
+    GPtrArray *done; /* partitions that have none any more */
+};
+
+static bool expel_now(struct controller *c, struct partition *p, int rc, struct leader_and_isr *l, void *arg)
 {
-    if (read_partition_state(c, p, ret) != ZOK) {
+    if (rc != ZOK || election_is_outdated(c, p, l->controller_epoch) || !any_to_expel(p, l->isr)) {
         return false;
     }
-    if (election_is_outdated(c, p, ret->controller_epoch) || !any_to_expel(p, ret->isr)) {
-        leader_and_isr_clear(ret);
-        return false;
-    }
-    expel(c, p, ret);
+    expel(c, p, l);
     return true;
 }
 
-static void stop(struct controller *c, struct partition *p, const struct broker_ids *isr)
+static void expelled(struct controller *c, struct partition *p, struct leader_and_isr *l, void *arg)
 {
-    for (uint32_t i = 0; i < isr->n; i++) {
-        if (!broker_ids_contain(p->replicas, isr->id[i])) {
-            batch_stop_replica(c, p, isr->id[i], true);
+    const struct expulsion *x = arg;
+    const struct broker_ids *before = p->leadership.isr;
+    for (uint32_t i = 0; x->delete &&i < before->n; i++) {
+        if (!broker_ids_contain(p->replicas, before->id[i])) {
+            batch_stop_replica(c, p, before->id[i], true);
         }
     }
+    partition_take_leadership(c, p, l);
+    g_ptr_array_add(x->done, p);
 }
 
-/* Returns those that have none any more. `delete`: StopReplica for them goes into the batch, now that they are out. */
 static GPtrArray *expel_from(struct controller *c, GPtrArray *partitions, bool delete)
 {
-    g_autoptr(GPtrArray) todo = g_ptr_array_copy(partitions, NULL, NULL);
-    GPtrArray *done = g_ptr_array_new();
-    while (todo->len && !c->moved) {
-        g_autoptr(GArray) writes = state_writes_new();
-        for (guint i = 0; i < todo->len; i++) {
-            struct state_write w = {.p = todo->pdata[i]};
-            if (plan(c, w.p, &w.next)) {
-                g_array_append_val(writes, w);
-            }
-        }
-        write_partition_states(c, writes);
-        g_ptr_array_set_size(todo, 0);
-        for (guint i = 0; i < writes->len; i++) {
-            struct state_write *w = &g_array_index(writes, struct state_write, i);
-            if (w->rc == ZOK) {
-                if (delete) {
-                    stop(c, w->p, w->p->leadership.isr);
-                }
-                partition_take_leadership(c, w->p, &w->next);
-                g_ptr_array_add(done, w->p);
-            } else if (w->rc == ZBADVERSION) {
-                g_ptr_array_add(todo, w->p);
-            }
-        }
-    }
-    return done;
+    struct expulsion x = {delete, g_ptr_array_new()};
+    rewrite_partition_states(c, partitions, &(struct rewrite){expel_now, expelled, &x});
+    return x.done;
 }
 
 /* Tells the replicas. A leader among the strangers leaves its partition offline. */
