@@ -6,73 +6,41 @@
  *   A  not yet in sync: leader epoch + 1, LeaderAndIsr to origin and adding, adding ones to NewReplica
  *   B  in sync: leader into the target, removing ones leave the in-sync set and are deleted, the topic's node last,
  *      because it is the only record of the origin */
-#include "controller/core.h"
+#include "controller/reassignment_core.h"
 
-/* The in-sync set as the tree has it now, which a hand may have rewritten, or as last known. New reference; NULL: the
- * partition has none. */
-static struct broker_ids *in_sync_set(struct controller *c, const struct partition *p)
+/* ---- what the steps share ---- */
+
+static void clear_before(gpointer arg)
 {
-    struct leader_and_isr l;
-    if (!p->has_leadership) {
-        return NULL;
-    }
-    return read_partition_state(c, p, &l) == ZOK ? l.isr : broker_ids_ref(p->leadership.isr);
-}
-
-/* What an earlier request has added is not part of the origin, and goes if the new request does not want it. But when
- * that request died in step B nobody of the origin may be in sync any more: then all stay until the target is. */
-static struct broker_ids *origin_to_keep(struct controller *c, const struct partition *p)
-{
-    struct broker_ids *origin = partition_origin(&c->ctx, p);
-    struct broker_ids *isr = in_sync_set(c, p);
-    bool in_sync = !isr;
-    for (uint32_t i = 0; isr && i < origin->n; i++) {
-        in_sync = in_sync || broker_ids_contain(isr, origin->id[i]);
-    }
-    broker_ids_unref(isr);
-    if (in_sync) {
-        return origin;
-    }
-    broker_ids_unref(origin);
-    return broker_ids_ref(p->replicas);
-}
-
-/* ReplicaAssignment.reassignTo: the target's order leads, the rest of the origin follows. */
-static void assign_target(struct controller *c, struct partition *p, const struct broker_ids *target)
-{
-    struct broker_ids *origin = origin_to_keep(c, p);
-    struct broker_ids *rest = context_without(&c->ctx, origin, target);
-    g_autofree int32_t *all = g_new(int32_t, target->n + rest->n + 1);
-    memcpy(all, target->id, target->n * sizeof(*all));
-    memcpy(all + target->n, rest->id, rest->n * sizeof(*all));
-    struct broker_ids *replicas = broker_ids_new(all, target->n + rest->n);
-    struct broker_ids *adding = context_without(&c->ctx, replicas, origin);
-    partition_assign(&c->ctx, p, replicas, adding, rest);
-    broker_ids_unref(origin);
-}
-
-/* ---- step U ---- */
-
-struct request {
-    struct partition *p;
-    struct broker_ids *replicas, *adding, *removing; /* as they were */
-};
-
-static void clear_request(gpointer arg)
-{
-    struct request *r = arg;
+    struct before *r = arg;
     broker_ids_unref(r->replicas);
     broker_ids_unref(r->adding);
     broker_ids_unref(r->removing);
 }
 
-static bool changed(const struct request *r)
+GArray *reassignment_before_new(void)
 {
-    return !broker_ids_equal(r->replicas, r->p->replicas) || !broker_ids_equal(r->adding, r->p->adding) ||
-           !broker_ids_equal(r->removing, r->p->removing);
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct before));
+    g_array_set_clear_func(all, clear_before);
+    return all;
 }
 
-static void save_topics_of(struct controller *c, GPtrArray *partitions)
+void reassignment_before_add(GArray *all, struct partition *p)
+{
+    struct before r = {.p = p,
+            .replicas = broker_ids_ref(p->replicas),
+            .adding = broker_ids_ref(p->adding),
+            .removing = broker_ids_ref(p->removing)};
+    g_array_append_val(all, r);
+}
+
+void reassignment_roll_back(struct controller *c, struct before *r)
+{
+    partition_assign(
+            &c->ctx, r->p, g_steal_pointer(&r->replicas), g_steal_pointer(&r->adding), g_steal_pointer(&r->removing));
+}
+
+void reassignment_save_topics(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GPtrArray) topics = g_ptr_array_new();
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
@@ -86,79 +54,7 @@ static void save_topics_of(struct controller *c, GPtrArray *partitions)
     topics_save(c, topics);
 }
 
-/* The topic's node could not be written: this request is as if it had not been made. */
-static void roll_back(struct controller *c, struct request *r)
-{
-    partition_assign(
-            &c->ctx, r->p, g_steal_pointer(&r->replicas), g_steal_pointer(&r->adding), g_steal_pointer(&r->removing));
-}
-
-/* From OfflineReplica on, without waiting for an answer. As in Kafka the directory of a broker that is down stays where
- * it is, without a role. */
-static void delete_replicas(struct controller *c, GArray *replicas)
-{
-    static const enum replica_state steps[] = {
-            REPLICA_DELETION_STARTED, REPLICA_DELETION_SUCCESSFUL, REPLICA_NON_EXISTENT};
-    for (size_t i = 0; replicas->len && i < G_N_ELEMENTS(steps); i++) {
-        replicas_change_state(c, replicas, steps[i]);
-    }
-}
-
-/* In the in-sync set as the tree has it now? */
-static bool is_in_sync(struct controller *c, const struct partition *p, int32_t broker)
-{
-    struct leader_and_isr l;
-    if (read_partition_state(c, p, &l) != ZOK) {
-        return false;
-    }
-    bool in_sync = broker_ids_contain(l.isr, broker);
-    leader_and_isr_clear(&l);
-    return in_sync;
-}
-
-/* U3: what the old list had and the new one has not. A member of the in-sync set leaves it with a new leader epoch, and
- * only then it is deleted; the others wait for that of step A or B. Until it is written a leader before 2.7, which
- * writes the set itself, may take in one that has fetched, and is deleted meanwhile. (Kafka stops all at once.) */
-static void add_dropped(struct controller *c, const struct request *r, GArray *now, GArray *later)
-{
-    for (uint32_t i = 0; i < r->replicas->n; i++) {
-        int32_t id = r->replicas->id[i];
-        if (!broker_ids_contain(r->p->replicas, id)) {
-            bool wait = r->p->has_leadership && !is_in_sync(c, r->p, id);
-            replicas_add(wait ? later : now, r->p, id);
-        }
-    }
-}
-
-/* The last member of an in-sync set stays one (a hand has rewritten it in this moment): it keeps its directory. */
-static void drop(struct controller *c, GArray *dropped)
-{
-    g_autoptr(GArray) out = replicas_new();
-    replicas_change_state(c, dropped, REPLICA_OFFLINE);
-    for (guint i = 0; i < dropped->len; i++) {
-        const struct replica_of *r = &g_array_index(dropped, struct replica_of, i);
-        if (!r->p->has_leadership || !broker_ids_contain(r->p->leadership.isr, r->broker)) {
-            g_array_append_val(out, *r);
-        }
-    }
-    delete_replicas(c, out);
-}
-
-/* Partitions whose leader is among those that are dropped. */
-static GPtrArray *led_by_dropped(GPtrArray *partitions)
-{
-    GPtrArray *led = g_ptr_array_new();
-    for (guint i = 0; i < partitions->len; i++) {
-        struct partition *p = partitions->pdata[i];
-        if (p->has_leadership && p->leadership.leader != LEADER_NONE &&
-                !broker_ids_contain(p->replicas, p->leadership.leader)) {
-            g_ptr_array_add(led, p);
-        }
-    }
-    return led;
-}
-
-static void to_new(struct controller *c, GPtrArray *partitions)
+void reassignment_to_new(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GArray) adding = replicas_new();
     for (guint i = 0; i < partitions->len; i++) {
@@ -171,45 +67,6 @@ static void to_new(struct controller *c, GPtrArray *partitions)
         }
     }
     replicas_change_state(c, adding, REPLICA_NEW);
-}
-
-/* Writes the new assignments. Those that are in the tree then are in `taken`; the others wait for a retry. Replicas
- * that are to be dropped when the leader epoch is a new one are added to `dropped`. */
-static void update_assignments(
-        struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken, GArray *dropped)
-{
-    g_autoptr(GArray) requests = g_array_new(FALSE, FALSE, sizeof(struct request));
-    g_array_set_clear_func(requests, clear_request);
-    g_autoptr(GPtrArray) to_save = g_ptr_array_new();
-    g_autoptr(GArray) now = replicas_new();
-    for (guint i = 0; i < partitions->len; i++) {
-        struct partition *p = partitions->pdata[i];
-        struct request r = {p, broker_ids_ref(p->replicas), broker_ids_ref(p->adding), broker_ids_ref(p->removing)};
-        assign_target(c, p, targets->pdata[i]);
-        if (changed(&r)) {
-            g_ptr_array_add(to_save, p);
-        }
-        g_array_append_val(requests, r);
-    }
-    save_topics_of(c, to_save);
-    for (guint i = 0; i < requests->len; i++) {
-        struct request *r = &g_array_index(requests, struct request, i);
-        if (r->p->topic->unsaved && changed(r)) {
-            roll_back(c, r);
-        } else {
-            add_dropped(c, r, now, dropped);
-            partition_set_reassigning(r->p, true);
-            g_ptr_array_add(taken, r->p);
-        }
-    }
-    for (guint i = 0; i < to_save->len; i++) {
-        ((struct partition *)to_save->pdata[i])->topic->unsaved = TOPIC_SAVED;
-    }
-    g_autoptr(GPtrArray) led = led_by_dropped(taken);
-    drop(c, now);
-    partitions_change_state(c, led, PARTITION_OFFLINE);
-    to_new(c, led);
-    g_autoptr(GPtrArray) elected = partitions_elect(c, led, ELECT_OFFLINE);
 }
 
 /* ---- is it complete? ---- */
@@ -235,6 +92,33 @@ static bool is_complete(struct controller *c, struct partition *p)
 
 /* ---- step A ---- */
 
+/* Partitions of `wanted` that are not among `done`. */
+static GPtrArray *others(GPtrArray *wanted, GPtrArray *done)
+{
+    GPtrArray *rest = g_ptr_array_new();
+    for (guint i = 0; i < done->len; i++) {
+        ((struct partition *)done->pdata[i])->scratch = 0;
+    }
+    for (guint i = 0; i < wanted->len; i++) {
+        if (((struct partition *)wanted->pdata[i])->scratch < 0) {
+            g_ptr_array_add(rest, wanted->pdata[i]);
+        }
+    }
+    for (guint i = 0; i < done->len; i++) {
+        ((struct partition *)done->pdata[i])->scratch = -1;
+    }
+    return rest;
+}
+
+static void drop_from(struct controller *c, GPtrArray *partitions)
+{
+    g_autoptr(GArray) dropped = replicas_new();
+    for (guint i = 0; i < partitions->len; i++) {
+        reassignment_add_dropped(partitions->pdata[i], dropped);
+    }
+    reassignment_drop(c, dropped);
+}
+
 static void start_adding(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GPtrArray) bumped = g_ptr_array_copy(partitions, NULL, NULL);
@@ -248,7 +132,8 @@ static void start_adding(struct controller *c, GPtrArray *partitions)
         }
     }
     batch_send(c);
-    to_new(c, bumped);
+    reassignment_to_new(c, bumped);
+    drop_from(c, bumped);
 }
 
 /* A partition that never had a leader, because none of its brokers was there: the new ones may begin it. */
@@ -264,7 +149,7 @@ static void begin_without_leader(struct controller *c, GPtrArray *partitions)
         }
     }
     if (leaderless->len) {
-        to_new(c, leaderless);
+        reassignment_to_new(c, leaderless);
         g_autoptr(GPtrArray) elected = partitions_elect(c, leaderless, ELECT_OFFLINE);
         replicas_change_state(c, replicas, REPLICA_ONLINE);
     }
@@ -289,8 +174,9 @@ static void to_online(struct controller *c, GPtrArray *partitions)
 }
 
 /* moveReassignedPartitionLeaderIfRequired: a leader outside the target, or not online, is replaced; another one only
- * takes notice by a new epoch. */
-static void move_leaders(struct controller *c, GPtrArray *partitions)
+ * takes notice by a new epoch. Returns those that could not be told (no room): until they are, they may take in what is
+ * to be removed. */
+static GPtrArray *move_leaders(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GPtrArray) elect = g_ptr_array_new();
     g_autoptr(GPtrArray) bump = g_ptr_array_new();
@@ -303,27 +189,28 @@ static void move_leaders(struct controller *c, GPtrArray *partitions)
         }
     }
     g_autoptr(GPtrArray) elected = partitions_elect(c, elect, ELECT_REASSIGN);
-    for (guint i = 0; i < elect->len; i++) { /* a leader that cannot be replaced has to know its replicas, too */
-        struct partition *p = elect->pdata[i];
-        if (broker_ids_contain(p->replicas, p->leadership.leader) && !g_ptr_array_find(elected, p, NULL)) {
+    g_autoptr(GPtrArray) left = others(elect, elected);
+    for (guint i = 0; i < left->len; i++) { /* a leader that cannot be replaced has to know its replicas, too */
+        struct partition *p = left->pdata[i];
+        if (broker_ids_contain(p->replicas, p->leadership.leader)) {
             g_ptr_array_add(bump, p);
         }
     }
-    partitions_renew(c, bump);
+    g_autoptr(GPtrArray) renewed = g_ptr_array_copy(bump, NULL, NULL);
+    partitions_renew(c, renewed);
     batch_send(c);
+    return others(bump, renewed);
 }
 
 /* B2, and what was before. */
 static GArray *assign_targets(struct controller *c, GPtrArray *partitions)
 {
-    GArray *before = g_array_new(FALSE, FALSE, sizeof(struct request));
-    g_array_set_clear_func(before, clear_request);
+    GArray *before = reassignment_before_new();
     for (guint i = 0; i < partitions->len; i++) {
         struct partition *p = partitions->pdata[i];
-        struct request r = {p, broker_ids_ref(p->replicas), broker_ids_ref(p->adding), broker_ids_ref(p->removing)};
+        reassignment_before_add(before, p);
         partition_assign(
                 &c->ctx, p, partition_target(&c->ctx, p), broker_ids_ref(c->ctx.none), broker_ids_ref(c->ctx.none));
-        g_array_append_val(before, r);
     }
     return before;
 }
@@ -339,19 +226,17 @@ static bool target_is_in_sync(const struct partition *p)
     return !p->has_leadership;
 }
 
-/* Have the removing ones left the in-sync set? */
-static bool have_left(const struct request *r)
+/* Have those that the assignment has no more left the in-sync set? */
+static bool have_left(const struct partition *p)
 {
-    if (!target_is_in_sync(r->p)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < r->removing->n; i++) {
-        enum replica_state state = replica_get_state(r->p, r->removing->id[i]);
-        if (state != REPLICA_OFFLINE && state != REPLICA_NON_EXISTENT) {
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        enum replica_state state = p->states[i].state;
+        if (!broker_ids_contain(p->replicas, p->states[i].broker) && state != REPLICA_OFFLINE &&
+                state != REPLICA_NON_EXISTENT) {
             return false;
         }
     }
-    return true;
+    return target_is_in_sync(p);
 }
 
 /* The last member of an in-sync set may be a broker that is down: a partition without a leader is elected for when it
@@ -386,25 +271,27 @@ static void take_back(struct controller *c, GArray *removing, GPtrArray *partiti
 }
 
 /* B4. Those whose state could not be written, or would be without a member, go on being reassigned: nothing of them may
- * be deleted yet. */
+ * be deleted yet. `partitions` are then the others. */
 static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, GArray *removed)
 {
     g_autoptr(GArray) removing = replicas_new();
     g_autoptr(GArray) stay = replicas_new();
     g_autoptr(GPtrArray) unfinished = g_ptr_array_new();
     for (guint i = 0; i < before->len; i++) {
-        const struct request *r = &g_array_index(before, struct request, i);
-        replicas_add_all(removing, r->p, r->removing);
+        const struct before *r = &g_array_index(before, struct before, i);
+        if (r->told) {
+            reassignment_add_dropped(r->p, removing);
+        }
     }
     replicas_change_state(c, removing, REPLICA_OFFLINE);
     g_ptr_array_set_size(partitions, 0);
     for (guint i = 0; i < before->len; i++) {
-        struct request *r = &g_array_index(before, struct request, i);
-        if (have_left(r)) {
-            replicas_add_all(removed, r->p, r->removing);
+        struct before *r = &g_array_index(before, struct before, i);
+        if (r->told && have_left(r->p)) {
+            reassignment_add_dropped(r->p, removed);
             g_ptr_array_add(partitions, r->p);
         } else {
-            roll_back(c, r);
+            reassignment_roll_back(c, r);
             add_online(c, r->p, stay);
             g_ptr_array_add(unfinished, r->p);
         }
@@ -415,10 +302,14 @@ static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, 
 /* As far as the new leader epoch. Returns what was before. */
 static GArray *lead_from_targets(struct controller *c, GPtrArray *partitions)
 {
-    to_new(c, partitions); /* those that were in sync before this step came to them */
+    reassignment_to_new(c, partitions); /* those that were in sync before this step came to them */
     to_online(c, partitions);
     GArray *before = assign_targets(c, partitions);
-    move_leaders(c, partitions);
+    g_autoptr(GPtrArray) untold = move_leaders(c, partitions);
+    for (guint i = 0; i < before->len; i++) {
+        struct before *r = &g_array_index(before, struct before, i);
+        r->told = !g_ptr_array_find(untold, r->p, NULL);
+    }
     return before;
 }
 
@@ -429,9 +320,9 @@ static void remove_others(struct controller *c, GPtrArray *partitions, GArray *b
     }
     g_autoptr(GArray) removed = replicas_new();
     shrink(c, partitions, before, removed);
-    delete_replicas(c, removed);
+    reassignment_delete(c, removed);
     take_leaderless_offline(c, partitions);
-    save_topics_of(c, partitions);
+    reassignment_save_topics(c, partitions);
     for (guint i = 0; i < partitions->len && !c->moved; i++) {
         struct partition *p = partitions->pdata[i];
         g_autofree char *ids = broker_ids_text(p->replicas);
@@ -456,8 +347,8 @@ static void finish(struct controller *c, GPtrArray *partitions)
     remove_others(c, partitions, before);
 }
 
-/* KafkaController.onPartitionReassignment, after step U, which has left `dropped`. */
-static void carry_on(struct controller *c, GPtrArray *partitions, GArray *dropped)
+/* KafkaController.onPartitionReassignment, after step U. */
+static void carry_on(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GPtrArray) complete = g_ptr_array_new();
     g_autoptr(GPtrArray) incomplete = g_ptr_array_new();
@@ -471,28 +362,19 @@ static void carry_on(struct controller *c, GPtrArray *partitions, GArray *droppe
         }
     }
     start_adding(c, incomplete);
-    g_autoptr(GArray) before = lead_from_targets(c, complete);
-    drop(c, dropped);
-    remove_others(c, complete, before);
-}
-
-static void resume(struct controller *c, GPtrArray *partitions)
-{
-    g_autoptr(GArray) dropped = replicas_new();
-    carry_on(c, partitions, dropped);
+    finish(c, complete);
 }
 
 void reassignment_start(struct controller *c, GPtrArray *partitions, GPtrArray *targets)
 {
     g_autoptr(GPtrArray) taken = g_ptr_array_new();
-    g_autoptr(GArray) dropped = replicas_new();
     for (guint i = 0; i < partitions->len; i++) {
         const struct partition *p = partitions->pdata[i];
         g_autofree char *ids = broker_ids_text(targets->pdata[i]);
         emit(c, "controller %d partition %s-%d reassignment to %s", c->broker_id, p->topic->ref->name, p->id, ids);
     }
-    update_assignments(c, partitions, targets, taken, dropped);
-    carry_on(c, taken, dropped);
+    reassignment_update(c, partitions, targets, taken);
+    carry_on(c, taken);
 }
 
 void reassignment_check(struct controller *c, GPtrArray *partitions)
@@ -543,18 +425,18 @@ static bool aims_at(const struct partition *p, const void *brokers)
 void reassignment_brokers_started(struct controller *c, const GArray *brokers)
 {
     g_autoptr(GPtrArray) found = find_reassigning(c, aims_at, brokers);
-    resume(c, found);
+    carry_on(c, found);
 }
 
-/* Has step A not been done, because the state could not be written? */
-static bool lacks_step_a(const struct partition *p)
+/* Has step A, or B, not been done, because the state could not be written? */
+static bool lacks_a_step(const struct partition *p)
 {
     for (uint32_t i = 0; i < p->adding->n; i++) {
         if (replica_get_state(p, p->adding->id[i]) == REPLICA_NON_EXISTENT) {
             return true;
         }
     }
-    return false;
+    return reassignment_has_dropped(p);
 }
 
 static bool is_any(const struct partition *p, const void *unused)
@@ -567,11 +449,11 @@ void reassignment_retry(struct controller *c)
     g_autoptr(GPtrArray) found = find_reassigning(c, is_any, NULL);
     g_autoptr(GPtrArray) begin = g_ptr_array_new();
     for (guint i = 0; i < found->len; i++) {
-        if (lacks_step_a(found->pdata[i])) {
+        if (lacks_a_step(found->pdata[i])) {
             g_ptr_array_add(begin, found->pdata[i]);
         }
     }
-    resume(c, begin);
+    carry_on(c, begin);
     reassignment_check(c, found);
 }
 
@@ -583,5 +465,5 @@ static bool not_started(const struct partition *p, const void *started)
 void reassignment_resume_all(struct controller *c, GHashTable *started)
 {
     g_autoptr(GPtrArray) found = find_reassigning(c, not_started, started);
-    resume(c, found);
+    carry_on(c, found);
 }

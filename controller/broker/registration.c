@@ -162,10 +162,17 @@ static bool same_endpoints(const struct broker_endpoint *a, size_t n_a, const st
 
 static void update_done(struct engine *e, struct engine_msg *m)
 {
+    struct incarnation *inc = m->inc;
+
     e->txns--;
-    if (m->txn->rc != ZOK)
-        journal_error(e->config.errors, zerr_errno(m->txn->rc), m->txn->ops[0].path,
-                "the new listeners could not be registered: %s", zerr_name(m->txn->rc));
+    if (m->txn->rc == ZOK)
+        return;
+    journal_error(e->config.errors, zerr_errno(m->txn->rc), m->txn->ops[0].path,
+            "the new listeners could not be registered: %s; the broker's next change of configuration tries again",
+            zerr_name(m->txn->rc));
+    broker_endpoints_free(inc->endpoints, inc->n_endpoints);
+    inc->endpoints = NULL; /* unlike any */
+    inc->n_endpoints = 0;
 }
 
 /* DynamicListenerConfig, KafkaZkClient.updateBrokerInfo: the same node, and so the same epoch. */

@@ -181,6 +181,40 @@ static void listeners_change(void **state)
     destroy(f);
 }
 
+static const char *no_room_for; /* a node's path */
+
+void __real_store_submit(struct store *s, struct txn *txn);
+void __wrap_store_submit(struct store *s, struct txn *txn);
+void __wrap_store_submit(struct store *s, struct txn *txn)
+{
+    if (no_room_for && txn->ops[0].type == OP_SET && strcmp(txn->ops[0].path, no_room_for) == 0) {
+        txn->rc = ZSTORENOSPACE;
+        txn->done(txn, txn->arg);
+        return;
+    }
+    __real_store_submit(s, txn);
+}
+
+/* The store has no room for it: the next change registers it. */
+static void listeners_that_were_not_registered(void **state)
+{
+    struct fixture *f = cluster(1);
+
+    no_room_for = "/brokers/ids/1";
+    create(f, "/config/brokers/1", "{\"version\":1,\"config\":{\"advertised.listeners\":\"PLAINTEXT://elsewhere:7\"}}");
+    create(f, "/config/changes/config_change_0000000000", "{\"version\":2,\"entity_path\":\"brokers/1\"}");
+    settle(f);
+    no_room_for = NULL;
+    g_autofree char *errors = read_journal(f->errors);
+    assert_non_null(strstr(errors, "/brokers/ids/1: the new listeners could not be registered: ZSTORENOSPACE"));
+    create(f, "/config/brokers/<default>", "{\"version\":1,\"config\":{\"log.segment.delete.delay.ms\":\"5\"}}");
+    create(f, "/config/changes/config_change_0000000001", "{\"version\":2,\"entity_path\":\"brokers/<default>\"}");
+    settle(f);
+    g_autofree char *text = data_of(f, "/brokers/ids/1", NULL);
+    assert_non_null(strstr(text, "PLAINTEXT://elsewhere:7"));
+    destroy(f);
+}
+
 static void the_old_protocol(void **state)
 {
     struct fixture *f = make();
@@ -254,6 +288,7 @@ int main(void)
             cmocka_unit_test(stops_in_order),
             cmocka_unit_test(ids_are_made),
             cmocka_unit_test(listeners_change),
+            cmocka_unit_test(listeners_that_were_not_registered),
             cmocka_unit_test(the_old_protocol),
             cmocka_unit_test(views),
     };
