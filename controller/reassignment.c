@@ -110,6 +110,26 @@ static GPtrArray *others(GPtrArray *wanted, GPtrArray *done)
     return rest;
 }
 
+/* The state has been removed by hand: there is no epoch to raise, and no in-sync set that a leader could write. */
+static bool has_no_state(struct controller *c, const struct partition *p)
+{
+    g_autofree char *path = partition_state_path(p);
+    return c->env.get(c->env.ctx, path, NULL, NULL) == ZNONODE;
+}
+
+/* Those of `wanted` whose leader does not learn of the new list, since the new epoch could not be written. Until then
+ * it may take in what is to be removed. */
+static GPtrArray *not_told(struct controller *c, GPtrArray *wanted, GPtrArray *renewed)
+{
+    GPtrArray *rest = others(wanted, renewed);
+    for (guint i = rest->len; i-- > 0;) {
+        if (has_no_state(c, rest->pdata[i])) {
+            g_ptr_array_remove_index_fast(rest, i);
+        }
+    }
+    return rest;
+}
+
 static void drop_from(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GArray) dropped = replicas_new();
@@ -133,7 +153,9 @@ static void start_adding(struct controller *c, GPtrArray *partitions)
     }
     batch_send(c);
     reassignment_to_new(c, bumped);
-    drop_from(c, bumped);
+    g_autoptr(GPtrArray) untold = not_told(c, partitions, bumped);
+    g_autoptr(GPtrArray) told = others(partitions, untold);
+    drop_from(c, told);
 }
 
 /* A partition that never had a leader, because none of its brokers was there: the new ones may begin it. */
@@ -174,8 +196,7 @@ static void to_online(struct controller *c, GPtrArray *partitions)
 }
 
 /* moveReassignedPartitionLeaderIfRequired: a leader outside the target, or not online, is replaced; another one only
- * takes notice by a new epoch. Returns those that could not be told (no room): until they are, they may take in what is
- * to be removed. */
+ * takes notice by a new epoch. Returns those that could not be told. */
 static GPtrArray *move_leaders(struct controller *c, GPtrArray *partitions)
 {
     g_autoptr(GPtrArray) elect = g_ptr_array_new();
@@ -199,7 +220,7 @@ static GPtrArray *move_leaders(struct controller *c, GPtrArray *partitions)
     g_autoptr(GPtrArray) renewed = g_ptr_array_copy(bump, NULL, NULL);
     partitions_renew(c, renewed);
     batch_send(c);
-    return others(bump, renewed);
+    return not_told(c, bump, renewed);
 }
 
 /* B2, and what was before. */

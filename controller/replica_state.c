@@ -37,7 +37,9 @@ void replicas_add_on_broker(struct controller *c, GArray *replicas, int32_t brok
 {
     struct partition_iter it = partition_iter(&c->ctx);
     for (struct partition *p; (p = partition_iter_next(&it));) {
-        if (broker_ids_contain(p->replicas, broker)) {
+        /* a deletion also waits for one that the assignment has no more */
+        if (broker_ids_contain(p->replicas, broker) ||
+                (p->topic->deletion && replica_get_state(p, broker) != REPLICA_NON_EXISTENT)) {
             replicas_add(replicas, p, broker);
         }
     }

@@ -103,6 +103,30 @@ static void removed_while_a_deletion_waits(void **state)
     world_free(w);
 }
 
+/* A replica that is called off again goes with the topic, although there is no epoch that could say so. */
+static void removed_while_a_replica_is_called_off(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1]}");
+    world_settle(w);
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
+    world_kill(w, 2);
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,3");
+    world_kill(w, 3);
+    world_settle(w);
+    world_delete(w, STATE_OF_A0);
+    world_set(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,2]}]}");
+    world_mark(w, "a");
+    world_settle(w);
+    world_start(w, 2);
+    world_settle(w);
+    world_start(w, 3);
+    world_settle(w);
+    expect_gone(w, "a");
+    world_free(w);
+}
+
 /* In one step, however far it is. */
 static void far_behind(void **state)
 {
@@ -404,6 +428,7 @@ int main(void)
             cmocka_unit_test(removed_and_made_again),
             cmocka_unit_test(a_deletion_after_it),
             cmocka_unit_test(removed_while_a_deletion_waits),
+            cmocka_unit_test(removed_while_a_replica_is_called_off),
             cmocka_unit_test(far_behind),
             cmocka_unit_test(set_back),
             cmocka_unit_test(another_leader_of_the_same_epoch),
