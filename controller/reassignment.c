@@ -236,6 +236,20 @@ static GArray *assign_targets(struct controller *c, GPtrArray *partitions)
     return before;
 }
 
+/* B1 to B3, as far as the new leader epoch. Returns what was before. */
+static GArray *lead_from_targets(struct controller *c, GPtrArray *partitions)
+{
+    reassignment_to_new(c, partitions); /* those that were in sync before this step came to them */
+    to_online(c, partitions);
+    GArray *before = assign_targets(c, partitions);
+    g_autoptr(GPtrArray) untold = move_leaders(c, partitions);
+    for (guint i = 0; i < before->len; i++) {
+        struct before *r = &g_array_index(before, struct before, i);
+        r->told = !g_ptr_array_find(untold, r->p, NULL);
+    }
+    return before;
+}
+
 /* A hand may have rewritten the state meanwhile: what is to be removed is then the only one that has the data. */
 static bool target_is_in_sync(const struct partition *p)
 {
@@ -320,25 +334,13 @@ static void shrink(struct controller *c, GPtrArray *partitions, GArray *before, 
     take_back(c, stay, unfinished);
 }
 
-/* As far as the new leader epoch. Returns what was before. */
-static GArray *lead_from_targets(struct controller *c, GPtrArray *partitions)
-{
-    reassignment_to_new(c, partitions); /* those that were in sync before this step came to them */
-    to_online(c, partitions);
-    GArray *before = assign_targets(c, partitions);
-    g_autoptr(GPtrArray) untold = move_leaders(c, partitions);
-    for (guint i = 0; i < before->len; i++) {
-        struct before *r = &g_array_index(before, struct before, i);
-        r->told = !g_ptr_array_find(untold, r->p, NULL);
-    }
-    return before;
-}
-
-static void remove_others(struct controller *c, GPtrArray *partitions, GArray *before)
+/* Step B. */
+static void finish(struct controller *c, GPtrArray *partitions)
 {
     if (partitions->len == 0) {
         return;
     }
+    g_autoptr(GArray) before = lead_from_targets(c, partitions);
     g_autoptr(GArray) removed = replicas_new();
     shrink(c, partitions, before, removed);
     reassignment_delete(c, removed);
@@ -361,12 +363,6 @@ static void remove_others(struct controller *c, GPtrArray *partitions, GArray *b
 }
 
 /* ---- all of it ---- */
-
-static void finish(struct controller *c, GPtrArray *partitions)
-{
-    g_autoptr(GArray) before = lead_from_targets(c, partitions);
-    remove_others(c, partitions, before);
-}
 
 /* KafkaController.onPartitionReassignment, after step U. */
 static void carry_on(struct controller *c, GPtrArray *partitions)

@@ -51,18 +51,6 @@ static bool changed(const struct before *r)
            !broker_ids_equal(r->removing, r->p->removing);
 }
 
-/* In the in-sync set as the tree has it now? */
-static bool is_in_sync(struct controller *c, const struct partition *p, int32_t broker)
-{
-    struct leader_and_isr l;
-    if (read_partition_state(c, p, &l) != ZOK) {
-        return false;
-    }
-    bool in_sync = broker_ids_contain(l.isr, broker);
-    leader_and_isr_clear(&l);
-    return in_sync;
-}
-
 /* Partitions whose leader is among those that are dropped. */
 static GPtrArray *led_by_dropped(GPtrArray *partitions)
 {
@@ -82,12 +70,15 @@ static GPtrArray *led_by_dropped(GPtrArray *partitions)
  * writes the set itself, may take in one that has fetched, and is deleted meanwhile. (Kafka stops all at once.) */
 static void add_dropped(struct controller *c, const struct before *r, GArray *now)
 {
-    for (uint32_t i = 0; i < r->replicas->n; i++) {
-        int32_t id = r->replicas->id[i];
-        if (!broker_ids_contain(r->p->replicas, id) && (!r->p->has_leadership || is_in_sync(c, r->p, id))) {
-            replicas_add(now, r->p, id);
+    struct broker_ids *dropped = context_without(&c->ctx, r->replicas, r->p->replicas);
+    struct broker_ids *isr = dropped->n ? in_sync_set(c, r->p) : NULL;
+    for (uint32_t i = 0; i < dropped->n; i++) {
+        if (!isr || broker_ids_contain(isr, dropped->id[i])) {
+            replicas_add(now, r->p, dropped->id[i]);
         }
     }
+    broker_ids_unref(isr);
+    broker_ids_unref(dropped);
 }
 
 void reassignment_update(struct controller *c, GPtrArray *partitions, GPtrArray *targets, GPtrArray *taken)
