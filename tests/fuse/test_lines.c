@@ -11,21 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/fuse/kernel.h"
-
-static struct kernel *k;
-
-static int setup(void **state)
-{
-    k = kernel_new(/* raw= */ false);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    kernel_free(k);
-    return 0;
-}
+#include "tests/fuse/kernel_fixture.h"
 
 /* ---- numbers and lines ---- */
 
@@ -349,7 +335,7 @@ static void test_too_much(void **state)
     assert_int_equal(sh_write(k, "/g.json", "{\"a\":\"0123456789\"}"), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
 
 int main(void)
 {

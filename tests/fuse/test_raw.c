@@ -7,21 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include "tests/fuse/kernel.h"
-
-static struct kernel *k;
-
-static int setup(void **state)
-{
-    k = kernel_new(/* raw= */ true);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    kernel_free(k);
-    return 0;
-}
+#include "tests/fuse/kernel_fixture.h"
 
 static void test_bytes_as_they_are(void **state)
 {
@@ -184,7 +170,7 @@ static void test_sequential(void **state)
     assert_stored(k, "/seq/n-0000000001", "anything");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kernel_setup_raw, kernel_teardown)
 
 int main(void)
 {

@@ -9,21 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include "tests/fuse/kernel.h"
-
-static struct kernel *k;
-
-static int setup(void **state)
-{
-    k = kernel_new(/* raw= */ false);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    kernel_free(k);
-    return 0;
-}
+#include "tests/fuse/kernel_fixture.h"
 
 static void test_not_listed(void **state)
 {
@@ -343,7 +329,7 @@ static void test_errors_name_no_lines(void **state)
     k_release(k, ino, fh);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
 
 int main(void)
 {

@@ -11,21 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include "tests/fuse/kernel.h"
-
-static struct kernel *k;
-
-static int setup(void **state)
-{
-    k = kernel_new(/* raw= */ false);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    kernel_free(k);
-    return 0;
-}
+#include "tests/fuse/kernel_fixture.h"
 
 static void test_lookup(void **state)
 {
@@ -450,7 +436,7 @@ static void test_other_kinds_refused(void **state)
     assert_int_equal(e->err, EINVAL);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
 
 int main(void)
 {

@@ -7,21 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include "tests/fuse/kernel.h"
-
-static struct kernel *k;
-
-static int setup(void **state)
-{
-    k = kernel_new(/* raw= */ false);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    kernel_free(k);
-    return 0;
-}
+#include "tests/fuse/kernel_fixture.h"
 
 /* ---- no format ---- */
 
@@ -303,7 +289,7 @@ static void test_json_makes_a_directory(void **state)
     assert_stored(k, "/t.dir", "{\"a\":4}");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
 
 int main(void)
 {
