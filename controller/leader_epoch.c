@@ -15,7 +15,8 @@ static bool raise_epoch(struct controller *c, struct partition *p, int rc, struc
 {
     if (rc != ZOK || election_is_outdated(c, p, l->controller_epoch)) {
         g_autofree char *path = partition_state_path(p);
-        complain(c, rc ? zerr_errno(rc) : ESTALE, path, "the leader epoch could not be raised");
+        complain(c, rc ? zerr_errno(rc) : ESTALE, path, "the leader epoch could not be raised%s",
+                rc == ZNONODE ? "; the next controller makes the state again (remove /controller)" : "");
         return false;
     }
     l->leader_epoch = next_leader_epoch(p, l->leader_epoch);

@@ -111,7 +111,8 @@ put_state() {
     settle
     reassign "t 0 1,3"
     settle
-    # the new state has the same numbers as the one before, which broker 1 still has
+    grep -q 't/partitions/0/state: .*the next controller makes the state again' "$M/.state/errors"
+    # it has the same numbers as the one before, which broker 1 still has
     rm "$M/controller"
     settle
     is "$(in_sync t 0)" 1,3
