@@ -96,14 +96,21 @@ static void release_edit(struct mount *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* An outcome: the last thing that happens to an edit before its `finish`. */
-static void conclude(struct edit *e, int err)
+/* An outcome: the last thing that happens to an edit before its `finish`. True: that has submitted it again, and it is
+ * to be judged. (Not from within `finish`: a write may be a million lines with nothing to do.) */
+static bool conclude(struct edit *e, int err)
 {
     struct mount *m = e->mount;
+    bool again = false;
     if (err == 0 && !e->result_path && e->path)
         e->result_path = g_strdup(e->path);
+    e->again = &again;
     e->finish(e, err);
-    release_edit(m);
+    if (again)
+        e->again = NULL;
+    else
+        release_edit(m);
+    return again;
 }
 
 static bool may_judge_again(const struct edit *e, int rc)
@@ -147,7 +154,8 @@ static void edit_done(struct txn *txn, void *arg)
     const char *words = failure_words(rc);
     if (words)
         journal_error(e->mount->errors, zerr_errno(rc), e->path ? e->path : e->new_path, "%s", words);
-    conclude(e, rc == ZOK ? 0 : zerr_errno(rc));
+    if (conclude(e, rc == ZOK ? 0 : zerr_errno(rc)))
+        judge(e);
 }
 
 const struct edit *edit_of_commit(const struct commit *c)
@@ -182,22 +190,21 @@ static void submit_txn(struct edit *e, struct plan *plan)
 
 static void command_answered(void *arg, int err)
 {
-    conclude(arg, err);
+    if (conclude(arg, err))
+        judge(arg);
 }
 
-static void judge(struct edit *e)
+/* True: it is to be judged again at once. */
+static bool judge_once(struct edit *e)
 {
     struct mount *m = e->mount;
+    bool again = false;
     e->rounds++;
     int err = look(e);
-    if (err == ENOENT && e->patch && m->policy->is_request && m->policy->is_request(m->policy->ctx, e->path)) {
-        conclude(e, 0);
-        return;
-    }
-    if (err != 0) {
-        conclude(e, err);
-        return;
-    }
+    if (err == ENOENT && e->patch && m->policy->is_request && m->policy->is_request(m->policy->ctx, e->path))
+        return conclude(e, 0);
+    if (err != 0)
+        return conclude(e, err);
     const struct request request = {
             .type = e->type,
             .path = e->path,
@@ -214,10 +221,10 @@ static void judge(struct edit *e)
         if (plan.reason)
             journal_error(
                     m->errors, plan.err, e->new_path && !plan.of_source ? e->new_path : e->path, "%s", plan.reason);
-        conclude(e, plan.err);
+        again = conclude(e, plan.err);
         break;
     case PLAN_NOTHING:
-        conclude(e, 0);
+        again = conclude(e, 0);
         break;
     case PLAN_TXN:
         submit_txn(e, &plan);
@@ -227,6 +234,13 @@ static void judge(struct edit *e)
         break;
     }
     plan_clear(&plan);
+    return again;
+}
+
+static void judge(struct edit *e)
+{
+    while (judge_once(e))
+        ;
 }
 
 void edit_submit(struct edit *e)
@@ -234,6 +248,10 @@ void edit_submit(struct edit *e)
     struct mount *m = e->mount;
     g_clear_pointer(&e->result_path, g_free);
     e->rounds = 0;
+    if (e->again) { /* conclude() sees to it, and it counts still */
+        *e->again = true;
+        return;
+    }
     pthread_mutex_lock(&m->lock);
     m->edits++;
     pthread_mutex_unlock(&m->lock);

@@ -40,6 +40,7 @@ struct edit {
     struct bytes *patched;
     int32_t version; /* of the node `patched` was made from, -1: of none */
     bool judge_again;
+    bool *again; /* while `finish` runs: set if that submits it again */
     unsigned rounds;
     size_t result_op;
     pid_t pid;

@@ -42,21 +42,31 @@ int lines_check_last(struct mount *m, struct handle *h, char **ret_why)
 
 /* ---- with O_APPEND: one line after the other ---- */
 
-/* One write, or the close that ends the last line. What is staged is the line that is not finished yet. */
+/* One write, or the close that ends the last line. Between two, what is staged is the line that is not finished yet. */
 struct append {
     enum answer answer;
     size_t before; /* staged before the write */
     size_t len;    /* of the write */
     size_t taken;  /* bytes of it in lines that have been applied */
+    size_t start;  /* of the line in work, in what is staged: those before it have been applied */
 };
 
 static void append_next(struct edit *e);
 
-static size_t finished_line(const struct handle *h)
+/* The length of the finished line that begins at `start`; 0: there is none. */
+static size_t finished_line(const struct handle *h, size_t start)
 {
-    const char *text = staging_data(h->staging);
-    const char *newline = staging_len(h->staging) > 0 ? memchr(text, '\n', staging_len(h->staging)) : NULL;
-    return newline ? (size_t)(newline + 1 - text) : 0;
+    const char *line = staging_data(h->staging) + start;
+    size_t len = staging_len(h->staging) - start;
+    const char *newline = len > 0 ? memchr(line, '\n', len) : NULL;
+    return newline ? (size_t)(newline + 1 - line) : 0;
+}
+
+static void keep_rest(struct handle *h, size_t start)
+{
+    size_t rest = staging_len(h->staging) - start;
+    g_autofree char *text = g_memdup2(staging_data(h->staging) + start, rest);
+    staging_set(h->staging, text, rest);
 }
 
 static void answer_append(struct edit *e, int err)
@@ -107,10 +117,8 @@ static void appended(struct edit *e, int err)
         answer_append(e, 0);
         return;
     }
-    size_t line = e->value->len, rest = staging_len(h->staging) - line;
-    g_autofree char *text = g_memdup2(staging_data(h->staging) + line, rest);
-    staging_set(h->staging, text, rest);
-    a->taken += line - a->before;
+    a->start += e->value->len;
+    a->taken += e->value->len - a->before;
     a->before = 0;
     append_next(e);
 }
@@ -120,16 +128,17 @@ static void append_next(struct edit *e)
 {
     struct append *a = e->arg;
     struct handle *h = e->handle;
-    size_t line = finished_line(h);
+    size_t line = finished_line(h, a->start);
     if (line == 0 && a->answer == ANSWER_FLUSH)
         line = staging_len(h->staging);
     if (line == 0) {
+        keep_rest(h, a->start);
         a->taken = a->len;
         answer_append(e, 0);
         return;
     }
     bytes_unref(e->value);
-    e->value = bytes_new(staging_data(h->staging), line);
+    e->value = bytes_new(staging_data(h->staging) + a->start, line);
     edit_submit(e);
 }
 

@@ -80,6 +80,8 @@ static void plan(void *ctx, const struct request *request, struct plan *ret)
         ret->type = PLAN_COMMAND;
         return;
     }
+    if (r.type == REQ_APPEND && r.value->len == 1) /* an empty line; the type is PLAN_NOTHING */
+        return;
     if (r.value && strstr(r.value->data, "\"wrong\"")) {
         plan_refuse(ret, EINVAL, "a wrong field");
         return;

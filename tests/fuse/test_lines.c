@@ -124,6 +124,25 @@ static void test_lines_appended(void **state)
     k_release(k, ino, fh);
 }
 
+/* Lines with nothing to do are as many as a write holds; the rest of the write is not lost behind them. */
+static void test_empty_lines_appended(void **state)
+{
+    enum { LINES = 200000 };
+    uint64_t fh;
+    g_autofree char *text = g_malloc(LINES + 6);
+    memset(text, '\n', LINES);
+    memcpy(text + LINES, "a=1\nb", 6);
+    other_create(k, "/f.cfg", "x=1\n");
+    uint64_t ino = k_walk(k, "/f.cfg");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_APPEND, &fh), 0);
+    assert_int_equal(k_write(k, ino, fh, text, 0), LINES + 5);
+    assert_stored(k, "/f.cfg", "x=1\na=1\n");
+    assert_int_equal(stored_version(k, "/f.cfg"), 1);
+    assert_int_equal(k_write(k, ino, fh, "=2\n", 0), 3);
+    assert_stored(k, "/f.cfg", "x=1\na=1\nb=2\n");
+    k_release(k, ino, fh);
+}
+
 /* A writer that is killed closes its files too. */
 static void test_killed_writer(void **state)
 {
@@ -344,6 +363,7 @@ int main(void)
             TEST(test_lines),
             TEST(test_lines_in_pieces),
             TEST(test_lines_appended),
+            TEST(test_empty_lines_appended),
             TEST(test_killed_writer),
             TEST(test_sequential),
             TEST(test_command),
