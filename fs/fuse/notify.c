@@ -321,13 +321,19 @@ void notifier_stop(struct notifier *n)
 
 /* ---- poll ---- */
 
+/* With the lock held. */
+static struct poll *find_poll(const struct notifier *n, const struct handle *h)
+{
+    for (guint i = 0; i < n->polls->len; i++)
+        if (g_array_index(n->polls, struct poll, i).handle == h)
+            return &g_array_index(n->polls, struct poll, i);
+    return NULL;
+}
+
 void notify_poll(struct notifier *n, struct handle *h, struct fuse_pollhandle *ph)
 {
     pthread_mutex_lock(&n->lock);
-    struct poll *old = NULL;
-    for (guint i = 0; i < n->polls->len && !old; i++)
-        if (g_array_index(n->polls, struct poll, i).handle == h)
-            old = &g_array_index(n->polls, struct poll, i);
+    struct poll *old = find_poll(n, h);
     if (old) {
         fuse_pollhandle_destroy(old->ph);
         old->ph = ph;
@@ -337,6 +343,23 @@ void notify_poll(struct notifier *n, struct handle *h, struct fuse_pollhandle *p
         atomic_store(&n->n_polls, n->polls->len);
     }
     pthread_mutex_unlock(&n->lock);
+}
+
+void notify_poll_end(struct notifier *n, const struct handle *h)
+{
+    struct poll p = {0};
+    if (atomic_load(&n->n_polls) == 0)
+        return;
+    pthread_mutex_lock(&n->lock);
+    struct poll *found = find_poll(n, h);
+    if (found) {
+        p = *found;
+        g_array_remove_index_fast(n->polls, (guint)(found - &g_array_index(n->polls, struct poll, 0)));
+        atomic_store(&n->n_polls, n->polls->len);
+    }
+    pthread_mutex_unlock(&n->lock);
+    if (found)
+        drop_poll(&p);
 }
 
 void notify_journals(void *notifier)

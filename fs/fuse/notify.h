@@ -37,7 +37,8 @@ void notify_attr_now(struct notifier *n, uint64_t ino);
  * others. FUSE thread. */
 struct inode *notify_find_dying(struct notifier *n, pid_t pid, uint64_t parent, const char *name);
 
-/* Keeps a poll handle until the journal of `h` has news. FUSE thread. */
+/* Keeps a poll handle until the journal of `h` has news, or `h` is closed. FUSE thread. */
 void notify_poll(struct notifier *n, struct handle *h, struct fuse_pollhandle *ph);
+void notify_poll_end(struct notifier *n, const struct handle *h);
 /* A line has come. Any thread. */
 void notify_journals(void *notifier);

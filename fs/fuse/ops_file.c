@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include "fs/fuse/notify.h"
 #include "fs/fuse/virtual.h"
 #include "fs/fuse/write.h"
 
@@ -383,6 +384,7 @@ void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
             write_release(req, h);
         if (h->created)
             atomic_store(&h->inode->creator, 0);
+        notify_poll_end(m->notifier, h);
         handle_close(m->handles, h);
     }
     handle_unref(h);

@@ -294,7 +294,7 @@ static unsigned send_poll(uint64_t ino, uint64_t fh, uint64_t kh)
 static void test_poll(void **state)
 {
     char buf[100];
-    uint64_t ino = k_walk(k, "/.state/events"), fh;
+    uint64_t ino = k_walk(k, "/.state/events"), fh, other;
     lines(0, 1);
     assert_int_equal(k_open(k, ino, O_RDONLY, &fh), 0);
     assert_true(send_poll(ino, fh, 7) & POLLIN);
@@ -307,11 +307,25 @@ static void test_poll(void **state)
     assert_int_equal(n.ino, 8);
     assert_true(send_poll(ino, fh, 9) & POLLIN);
     k_release(k, ino, fh);
+    /* who has closed it, ready or not, is woken no more */
+    assert_int_equal(k_open(k, ino, O_RDONLY, &fh), 0);
+    assert_true(k_read(k, ino, fh, buf, sizeof buf, 0) > 0);
+    assert_int_equal(send_poll(ino, fh, 10), 0);
+    assert_int_equal(k_open(k, ino, O_RDONLY, &other), 0);
+    assert_true(k_read(k, ino, other, buf, sizeof buf, 0) > 0);
+    assert_int_equal(send_poll(ino, other, 11), 0);
+    k_release(k, ino, fh);
+    kernel_forget_notices(k);
+    lines(2, 3);
+    n = kernel_notice(k);
+    assert_int_equal(n.code, FUSE_NOTIFY_POLL);
+    assert_int_equal(n.ino, 11);
+    k_release(k, ino, other);
     /* anything else is ready as it is */
     other_create(k, "/f", "x");
     ino = k_walk(k, "/f");
     assert_int_equal(k_open(k, ino, O_RDONLY, &fh), 0);
-    assert_true(send_poll(ino, fh, 10) & POLLIN);
+    assert_true(send_poll(ino, fh, 12) & POLLIN);
     k_release(k, ino, fh);
 }
 
