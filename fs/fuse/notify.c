@@ -25,8 +25,9 @@ struct notifier {
     struct mount *mount;
     pthread_t thread;
     bool started;
-    pid_t tid;            /* of the thread; set before it is needed */
-    pthread_mutex_t lock; /* protects all below */
+    pthread_mutex_t stopping; /* whoever ends it; protects `started` */
+    pid_t tid;                /* of the thread; set before it is needed */
+    pthread_mutex_t lock;     /* protects all below */
     pthread_cond_t wake;
     bool stop, news;
     GPtrArray *queue;         /* struct notice */
@@ -48,6 +49,7 @@ struct notifier *notifier_new(struct mount *m)
 {
     struct notifier *n = g_new0(struct notifier, 1);
     n->mount = m;
+    pthread_mutex_init(&n->stopping, NULL);
     pthread_mutex_init(&n->lock, NULL);
     pthread_cond_init(&n->wake, NULL);
     n->queue = g_ptr_array_new_with_free_func(notice_free);
@@ -78,13 +80,17 @@ void notifier_free(struct notifier *n)
     g_ptr_array_unref(n->queue);
     pthread_cond_destroy(&n->wake);
     pthread_mutex_destroy(&n->lock);
+    pthread_mutex_destroy(&n->stopping);
     g_free(n);
 }
 
 /* ---- queueing ---- */
 
+/* With the lock held. */
 static void queue(struct notifier *n, enum notice_type type, uint64_t parent, uint64_t ino, const char *name, gen_t gen)
 {
+    if (n->stop)
+        return;
     struct notice *notice = g_new(struct notice, 1);
     *notice = (struct notice){.type = type, .parent = parent, .ino = ino, .name = g_strdup(name), .gen = gen};
     settle_hold(n->mount->settle, gen);
@@ -306,17 +312,21 @@ int notifier_start(struct notifier *n)
 
 void notifier_stop(struct notifier *n)
 {
+    pthread_mutex_lock(&n->stopping);
     pthread_mutex_lock(&n->lock);
     n->stop = true;
     pthread_cond_signal(&n->wake);
+    GPtrArray *dropped = n->queue;
+    n->queue = g_ptr_array_new_with_free_func(notice_free);
+    g_hash_table_remove_all(n->queued_inode);
     pthread_mutex_unlock(&n->lock);
     if (n->started)
         pthread_join(n->thread, NULL);
     n->started = false;
-    for (guint i = 0; i < n->queue->len; i++)
-        settle_release(n->mount->settle, ((struct notice *)g_ptr_array_index(n->queue, i))->gen);
-    g_ptr_array_set_size(n->queue, 0);
-    g_hash_table_remove_all(n->queued_inode);
+    pthread_mutex_unlock(&n->stopping);
+    for (guint i = 0; i < dropped->len; i++)
+        settle_release(n->mount->settle, ((struct notice *)g_ptr_array_index(dropped, i))->gen);
+    g_ptr_array_unref(dropped);
 }
 
 /* ---- poll ---- */

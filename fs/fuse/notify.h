@@ -14,7 +14,7 @@ struct notifier;
 struct notifier *notifier_new(struct mount *m);
 /* 0 or -errno: no thread. */
 int notifier_start(struct notifier *n);
-/* Ends the thread, if there is one; what is queued is dropped. */
+/* Ends the thread, if there is one; what is queued is dropped, and so is what comes later. Any thread, even at once. */
 void notifier_stop(struct notifier *n);
 void notifier_free(struct notifier *n);
 

@@ -82,6 +82,30 @@ static void test_each_inode_has_its_own(void **state)
     notifier_stop(n);
 }
 
+static void *stop(void *arg)
+{
+    notifier_stop(n);
+    return NULL;
+}
+
+/* The end: by SIGTERM and by umount at once, while the store goes on. */
+static void test_stopped_twice_under_load(void **state)
+{
+    bool settled = false;
+    pthread_t thread;
+    assert_int_equal(notifier_start(n), 0);
+    assert_int_equal(pthread_create(&thread, NULL, stop, NULL), 0);
+    gen_t gen = settle_hold_now(m.settle), bound = settle_begin(m.settle);
+    notifier_stop(n);
+    for (uint64_t ino = 6; ino < 1000; ino++)
+        notify_inode(n, 1, ino, gen);
+    settle_release(m.settle, gen);
+    struct settle_waiter *waiter = settle_wait(m.settle, bound, on_settled, &settled);
+    assert_true(settled); /* nothing was queued any more */
+    settle_cancel(m.settle, waiter);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -90,6 +114,7 @@ int main(void)
             TEST(test_an_older_cause_joins),
             TEST(test_a_younger_cause_joins),
             TEST(test_each_inode_has_its_own),
+            TEST(test_stopped_twice_under_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
