@@ -514,7 +514,9 @@ static void modify_topic(struct controller *c, const char *name, GPtrArray *adde
     say_ignored(c, t, a);
     /* A tool from before 2.8 drops the id; brokers would refuse the one that the next controller invents
      * (KAFKA-14190). */
-    t->unsaved = strcmp(t->ref->id, a->topic_id) != 0 ? TOPIC_LACKS_ID : TOPIC_SAVED;
+    if (t->unsaved != TOPIC_REASSIGNED) {
+        t->unsaved = strcmp(t->ref->id, a->topic_id) != 0 ? TOPIC_LACKS_ID : TOPIC_SAVED;
+    }
     add_new_partitions(c, t, a, added);
     g_ptr_array_add(touched, t);
     topic_assignment_free(a);
