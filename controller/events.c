@@ -121,8 +121,9 @@ static bool handle_candidate(struct controller *c, struct controller_event *e)
 
 static void handle_active(struct controller *c, struct controller_event *e)
 {
-    bool retry = c->retry;
-    c->retry = false;
+    /* Not for an answer: what is tried may ask for the next one, and with a full store there would be no end. */
+    bool retry = c->retry && e->type != EVENT_CONTROL_RESPONSE;
+    c->retry = c->retry && !retry;
     switch (e->type) {
     case EVENT_BROKER_CHANGE:
         broker_change(c);

@@ -17,7 +17,18 @@ static bool is_dead(const struct world *w)
 /* Counts a call that changes something. True: the fault strikes here. */
 static bool strikes(struct world *w)
 {
-    return w->fault != FAULT_NONE && ++w->calls == w->fault_call;
+    return w->fault != FAULT_NONE &&
+           (++w->calls == w->fault_call || (w->fault == FAULT_FULL && w->calls > w->fault_call));
+}
+
+/* A full store has room for removals. */
+static bool needs_room(const struct txn *txn)
+{
+    bool found = false;
+    for (size_t i = 0; i < txn->n_ops; i++) {
+        found = found || txn->ops[i].type == OP_SET || txn->ops[i].type == OP_CREATE;
+    }
+    return found;
 }
 
 static void refuse(struct txn *txn, int rc)
@@ -86,7 +97,7 @@ static void env_run(void *ctx, struct txn **txns, size_t n)
             refuse(txns[i], ZSESSIONEXPIRED);
             continue;
         }
-        if (strike && w->fault == FAULT_FAIL) {
+        if (strike && (w->fault == FAULT_FAIL || (w->fault == FAULT_FULL && needs_room(txns[i])))) {
             refuse(txns[i], w->fault_rc);
             continue;
         }
@@ -97,7 +108,7 @@ static void env_run(void *ctx, struct txn **txns, size_t n)
         if (txns[i]->rc == ZOK) {
             log_write(w, txns[i]);
         }
-        if (strike) {
+        if (strike && w->fault == FAULT_CRASH) {
             crash(w);
         }
     }

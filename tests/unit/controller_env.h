@@ -36,7 +36,7 @@ struct hosted {
     bool stopped; /* StopReplica without delete */
 };
 
-enum fault { FAULT_NONE, FAULT_FAIL, FAULT_CRASH };
+enum fault { FAULT_NONE, FAULT_FAIL, FAULT_FULL, FAULT_CRASH };
 
 struct world {
     struct store *store;
@@ -50,9 +50,9 @@ struct world {
     GString *event_log, *error_log, *request_log, *write_log;
     /* ---- faults ---- */
     enum fault fault;
-    int fault_rc;                    /* FAULT_FAIL: the result of that transaction */
-    uint64_t fault_call;             /* which one */
-    uint64_t calls;                  /* counted since world_arm() */
+    int fault_rc;        /* FAULT_FAIL: the result of that transaction; FAULT_FULL: and of later ones that need room */
+    uint64_t fault_call; /* which one */
+    uint64_t calls;      /* counted since world_arm() */
     struct broker_request *awaited;  /* of world_request() */
     struct scripted_broker *running; /* whose candidate handles an event now */
     /* called before each run of transactions: another client's chance */

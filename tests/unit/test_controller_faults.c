@@ -72,6 +72,12 @@ static void reassign(struct world *w)
     world_settle(w);
 }
 
+static void reassign_b(struct world *w)
+{
+    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}]}");
+    world_settle(w);
+}
+
 static void reassign_and_delete(struct world *w)
 {
     world_kill(w, 3);
@@ -115,6 +121,20 @@ static void bounce_all(struct world *w)
     }
 }
 
+/* The next event is that somebody adds a partition to the topic as he finds it; the controller stays. */
+static void expand_b_and_bounce_3(struct world *w)
+{
+    g_autofree char *found = world_get(w, "/brokers/topics/b");
+    g_autoptr(GString) text = g_string_new(found);
+    g_string_replace(text, "]},\"topic_id\"", "],\"1\":[1]},\"topic_id\"", 1);
+    world_set(w, "/brokers/topics/b", text->str);
+    world_settle(w);
+    world_kill(w, 3);
+    world_settle(w);
+    world_start(w, 3);
+    world_settle(w);
+}
+
 static const struct scenario scenarios[] = {
         {"create", nothing, create, bounce_all},
         {"delete", two_topics, delete_one, bounce_all},
@@ -122,6 +142,7 @@ static const struct scenario scenarios[] = {
         {"fail and return", two_topics, fail_and_return, bounce_all},
         {"reelect", two_topics, reelect, bounce_all},
         {"reassign", two_topics, reassign, bounce_all},
+        {"reassign, then expand", two_topics, reassign_b, expand_b_and_bounce_3},
         {"reassign and delete", two_topics, reassign_and_delete, bounce_all},
         {"delete with a dead broker", two_topics, delete_with_dead_broker, bounce_all},
         {"prefer", two_topics, prefer, bounce_all},
@@ -195,6 +216,11 @@ static void crash_after_each_call(void **state)
 static void no_space_at_each_call(void **state)
 {
     each_call(FAULT_FAIL, ZSTORENOSPACE);
+}
+
+static void no_space_from_each_call_on(void **state)
+{
+    each_call(FAULT_FULL, ZSTORENOSPACE);
 }
 
 static void lost_answer_at_each_call(void **state)
@@ -308,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(crash_after_each_call),
             cmocka_unit_test(no_space_at_each_call),
+            cmocka_unit_test(no_space_from_each_call_on),
             cmocka_unit_test(lost_answer_at_each_call),
             cmocka_unit_test(conflict_at_each_call),
             cmocka_unit_test(not_given_back),
