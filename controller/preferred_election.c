@@ -72,9 +72,13 @@ void replica_leader_election(struct controller *c)
         const char *why = why_not(c, e, p);
         if (why) {
             complain(c, EINVAL, FILE_PATH, "%s-%d: %s", e->topic, e->partition, why);
-        } else if (is_needed(p) && !g_ptr_array_find(partitions, p, NULL)) {
+        } else if (is_needed(p) && p->scratch < 0) {
+            p->scratch = 0;
             g_ptr_array_add(partitions, p);
         }
+    }
+    for (guint i = 0; i < partitions->len; i++) {
+        ((struct partition *)partitions->pdata[i])->scratch = -1;
     }
     if (entries) {
         g_array_unref(entries);
