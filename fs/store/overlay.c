@@ -228,21 +228,30 @@ static void settle_entries(struct overlay *o)
     g_ptr_array_set_size(o->dirty, 0);
     g_array_set_size(o->removals, 0);
     clear_undo(o);
-    if (g_hash_table_size(o->entries) > KEEP_ENTRIES || o->bytes > KEEP_BYTES)
-        overlay_forget(o);
+}
+
+static bool is_large(const struct overlay *o)
+{
+    return g_hash_table_size(o->entries) > KEEP_ENTRIES || o->bytes > KEEP_BYTES;
 }
 
 int overlay_commit(struct overlay *o)
 {
     if (o->dirty->len == 0 && memcmp(&o->meta, &o->backend->meta, sizeof o->meta) == 0) {
-        o->backend->ops->reset(o->backend);
+        if (is_large(o)) /* what was refused has been looked for */
+            overlay_forget(o);
+        else
+            o->backend->ops->reset(o->backend);
         return 0;
     }
     g_autoptr(GArray) writes = collect_writes(o);
     const struct record_write *first = (const struct record_write *)(void *)writes->data;
     int err = o->backend->ops->commit(o->backend, first, writes->len, &o->meta);
-    if (err == 0)
+    if (err == 0) {
         settle_entries(o);
+        if (is_large(o))
+            overlay_forget(o);
+    }
     return err;
 }
 

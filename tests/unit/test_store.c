@@ -11,7 +11,7 @@
 struct faulty {
     struct backend base;
     struct backend *inner;
-    int commits;
+    int commits, reads;
     int (*fault)(struct faulty *f, const struct record_write *writes, size_t n); /* 0 or -errno */
     int get_error;
     int delay_us;
@@ -20,6 +20,7 @@ struct faulty {
 static int faulty_get(struct backend *b, uint64_t parent_id, const char *name, struct node *ret)
 {
     struct faulty *f = (struct faulty *)b;
+    f->reads++;
     return f->get_error ? f->get_error : f->inner->ops->get(f->inner, parent_id, name, ret);
 }
 
@@ -146,6 +147,28 @@ static void test_checks_alone_write_nothing(void **state)
     assert_int_equal(fixture_run(&f, txn), ZBADVERSION);
     assert_int_equal(b->commits, 0);
     assert_int_equal(mirror_zxid(f.mirror), 0);
+    fixture_close(&f);
+}
+
+static int check_missing(struct fixture *f, int i)
+{
+    g_autofree char *path = g_strdup_printf("/missing-%d", i);
+    struct txn *txn = txn_new(TXN_CLIENT);
+    txn_check(txn, path, -1);
+    return fixture_run(f, txn);
+}
+
+/* What has been looked for is not kept for ever, though nothing is ever committed. */
+static void test_refusals_do_not_pile_up(void **state)
+{
+    struct fixture f;
+    struct faulty *b = open_faulty(&f);
+    for (int i = 0; i < 10000; i++)
+        assert_int_equal(check_missing(&f, i), ZNONODE);
+    int reads = b->reads;
+    assert_int_equal(check_missing(&f, 0), ZNONODE);
+    assert_int_not_equal(b->reads, reads);
+    assert_int_equal(b->commits, 0);
     fixture_close(&f);
 }
 
@@ -554,6 +577,7 @@ int main(void)
             cmocka_unit_test(test_one_commit_for_all_that_is_queued),
             cmocka_unit_test(test_batches_are_limited),
             cmocka_unit_test(test_checks_alone_write_nothing),
+            cmocka_unit_test(test_refusals_do_not_pile_up),
             cmocka_unit_test(test_set_of_one_creation),
             cmocka_unit_test(test_arguments),
             cmocka_unit_test(test_size_limit),
