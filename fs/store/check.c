@@ -20,7 +20,7 @@ struct known {
 struct check {
     FILE *out;
     struct meta meta;
-    bool meta_known;
+    bool meta_found, meta_known;
     GHashTable *known; /* id -> struct known */
     uint32_t ephemerals;
     int faults;
@@ -93,6 +93,7 @@ static int check_record(void *arg, const struct record_view *view)
 {
     struct check *c = arg;
     if (view->meta) {
+        c->meta_found = true;
         check_meta(c, view);
         return 0;
     }
@@ -130,6 +131,10 @@ static void check_counts(struct check *c)
     }
     if (!c->root_found) {
         fprintf(c->out, "/: missing\n");
+        c->faults++;
+    }
+    if (!c->meta_found) {
+        fprintf(c->out, "the meta record: missing\n");
         c->faults++;
     }
     if (c->meta_known && c->ephemerals != c->meta.ephemerals) {

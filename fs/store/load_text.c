@@ -10,6 +10,7 @@
 #include "fs/tree/path.h"
 
 #define WRITES_PER_COMMIT 10000
+#define ZXID_MAX (INT64_MAX / 2) /* so that there are many more */
 
 struct loaded {
     uint64_t parent_id;
@@ -77,17 +78,18 @@ static bool parse_field(struct load_text *t, char *field, struct zstat *stat)
 {
     const struct {
         const char *name;
+        int64_t min, max;
         int64_t *number;
         int32_t *counter;
     } fields[] = {
-            {"czxid", &stat->czxid, NULL},
-            {"mzxid", &stat->mzxid, NULL},
-            {"pzxid", &stat->pzxid, NULL},
-            {"ctime", &stat->ctime, NULL},
-            {"mtime", &stat->mtime, NULL},
-            {"ephemeralOwner", &stat->ephemeral_owner, NULL},
-            {"version", NULL, &stat->version},
-            {"cversion", NULL, &stat->cversion},
+            {"czxid", 0, ZXID_MAX, &stat->czxid, NULL},
+            {"mzxid", 0, ZXID_MAX, &stat->mzxid, NULL},
+            {"pzxid", 0, ZXID_MAX, &stat->pzxid, NULL},
+            {"ctime", INT64_MIN, INT64_MAX, &stat->ctime, NULL},
+            {"mtime", INT64_MIN, INT64_MAX, &stat->mtime, NULL},
+            {"ephemeralOwner", INT64_MIN, INT64_MAX, &stat->ephemeral_owner, NULL},
+            {"version", INT32_MIN, INT32_MAX, NULL, &stat->version},
+            {"cversion", INT32_MIN, INT32_MAX, NULL, &stat->cversion},
     };
     char *value = strchr(field, '=');
     if (!value)
@@ -97,8 +99,7 @@ static bool parse_field(struct load_text *t, char *field, struct zstat *stat)
         if (strcmp(field, fields[i].name) != 0)
             continue;
         int64_t number;
-        if (!parse_number(value, fields[i].counter ? INT32_MIN : INT64_MIN, fields[i].counter ? INT32_MAX : INT64_MAX,
-                    &number))
+        if (!parse_number(value, fields[i].min, fields[i].max, &number))
             return fault(t, "not a number");
         if (fields[i].counter)
             *fields[i].counter = (int32_t)number;
@@ -186,7 +187,7 @@ static bool add_node(struct load_text *t, const char *path, struct node *node)
     if (!parent)
         return fault(t, "its parent is not before it");
     if (node->stat.ephemeral_owner) { /* its session has ended: one child deleted */
-        parent->node.stat.cversion++;
+        parent->node.stat.cversion = (int32_t)((uint32_t)parent->node.stat.cversion + 1);
         return true;
     }
     struct loaded *l = g_new0(struct loaded, 1);

@@ -119,6 +119,8 @@ static void test_bad_lines(void **state)
             {"/a\n\n", "line 2: not a valid path"},
             {"/a czxid=x\n", "line 1: not a number"},
             {"/a czxid=9223372036854775808\n", "line 1: not a number"},
+            {"/a mzxid=9223372036854775807\n", "line 1: not a number"},
+            {"/a pzxid=-1\n", "line 1: not a number"},
             {"/a version=2147483648\n", "line 1: not a number"},
             {"/a colour=1\n", "line 1: an unknown field"},
             {"/a czxid\n", "line 1: a field without `=`"},
@@ -274,6 +276,30 @@ static void test_damaged_record(void **state)
     fixture_remove(dir);
 }
 
+static void test_no_meta_record(void **state)
+{
+    char *dir = fixture_dir(), *why = NULL;
+    struct record_key key;
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    assert_int_equal(load(dir, "/a data=1\n", &why), 0);
+    record_key_make(&key, 0, "");
+    MDB_val name = {.mv_size = key.len, .mv_data = key.bytes};
+    assert_int_equal(mdb_env_create(&env), 0);
+    assert_int_equal(mdb_env_open(env, dir, MDB_NOLOCK, 0600), 0);
+    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    assert_int_equal(mdb_dbi_open(txn, NULL, 0, &dbi), 0);
+    assert_int_equal(mdb_del(txn, dbi, &name, NULL), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+    struct text t = run(store_check, dir);
+    assert_int_equal(t.rc, 1);
+    assert_string_equal(t.text, "the meta record: missing\n");
+    clear(&t);
+    fixture_remove(dir);
+}
+
 static void test_not_there(void **state)
 {
     char *dir = fixture_dir();
@@ -309,6 +335,7 @@ int main(void)
             cmocka_unit_test(test_hand_written),
             cmocka_unit_test(test_ephemerals),
             cmocka_unit_test(test_damaged_record),
+            cmocka_unit_test(test_no_meta_record),
             cmocka_unit_test(test_not_there),
             cmocka_unit_test(test_in_use),
     };
