@@ -32,8 +32,8 @@ struct config_manager *config_manager_new(
 void config_manager_free(struct config_manager *m);
 /* Start of the broker, in Kafka's order: dynamic broker configuration, then all entities and all notifications. */
 void config_manager_startup(struct config_manager *m);
-/* Children of /config/changes have changed: one pass (process new ones in order, then purge). Lists all children, so it
- * is for a start and after a gap; a deletion alone needs no pass. */
+/* Kafka's way: children of /config/changes have changed, so list them all, process new ones in order, then purge. No
+ * broker here needs it, as the feed has no gaps; tests hold the way one by one against it. */
 void config_manager_changes(struct config_manager *m);
 /* The feed made the child `name` of /config/changes: the same as a pass that finds just that one new, without listing.
  */
