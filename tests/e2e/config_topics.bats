@@ -43,6 +43,9 @@ throttled() { cat "$M/.state/brokers/$1/throttled/$2/t" 2>/dev/null || true; }
     is "$(jq -cS .config "$F")" '{"cleanup.policy":"compact","retention.ms":"3000","segment.bytes":"2000"}'
     echo segment.bytes= >>"$F"
     is "$(jq -cS .config "$F")" '{"cleanup.policy":"compact","retention.ms":"3000"}'
+    (head -c 200000 /dev/zero | tr '\0' '\n'; echo segment.bytes=4000) >>"$F"
+    is "$(jq -cS .config "$F")" '{"cleanup.policy":"compact","retention.ms":"3000","segment.bytes":"4000"}'
+    echo segment.bytes= >>"$F"
     printf 'retention.ms=1\nretention.ms=2\n' >"$W/twice"
     refused "$EINVAL" cp "$W/twice" "$F"
     is "$(jq -cS .config "$F")" '{"cleanup.policy":"compact","retention.ms":"3000"}'
