@@ -222,7 +222,7 @@ int broker_config_parse(const char *file, const char *text, size_t len, struct b
     } else {
         trim_values(p.c->values);
         get_settings(&p);
-        if (!p.why && config_static_validate(p.c->values, &why) != 0)
+        if (!p.why && config_static_validate(p.c, &why) != 0)
             p.why = g_strdup_printf("%s: %s", file, why);
     }
     if (p.why) {

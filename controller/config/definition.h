@@ -49,6 +49,7 @@ struct config_def {
     enum config_update update;
     const struct config_synonym *synonyms; /* of a topic key: broker keys in order; NULL: none */
     const char *replaced_by; /* of a broker key: set dynamically, that one hides the static value of this one */
+    const char *older;       /* of a broker key: what a topic falls back to while this one has its default */
     bool listener_only;      /* dynamic only behind `listener.name.<listener>.` */
     bool mechanism;          /* may stand behind `listener.name.<listener>.<mechanism>.` */
     bool internal;           /* shown only if it is set */

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "controller/config/dynamic_broker.h"
 #include "controller/config/listener_update.h"
+#include "controller/config/requirements.h"
 #include "controller/config/value.h"
 
 /* Kept apart, since DescribeConfigs names the source by what is declared even where the running broker refused it. */
@@ -76,6 +77,13 @@ char *dynamic_broker_value(const struct dynamic_broker *b, const char *key)
     return g_strdup(def->value);
 }
 
+int64_t dynamic_broker_number(const struct dynamic_broker *b, const char *key, int64_t fallback)
+{
+    g_autofree char *text = dynamic_broker_value(b, key);
+    int64_t n;
+    return text && config_parse_long(text, &n) ? n : fallback;
+}
+
 const char *dynamic_broker_source(const struct dynamic_broker *b, const char *key)
 {
     if (g_hash_table_contains(b->levels[LEVEL_BROKER].declared, key))
@@ -122,7 +130,8 @@ GPtrArray *dynamic_broker_keys(const struct dynamic_broker *b)
     for (size_t i = 0; i < config_table_quota_broker.n; i++)
         g_hash_table_add(set, (gpointer)config_table_quota_broker.defs[i].name);
     add_keys(set, b->config->values);
-    dynamic_broker_add_keys(b, set);
+    for (size_t i = 0; i < N_BROKER_LEVELS; i++) /* a custom key that was refused is none of this broker's */
+        add_keys(set, b->levels[i].in_force);
     GPtrArray *keys = g_ptr_array_new_full(g_hash_table_size(set), g_free);
     GHashTableIter it;
     gpointer key;
@@ -175,21 +184,6 @@ static bool password_encoded(const char *text)
     return true;
 }
 
-/* What KafkaConfig.validateValues() requires of one value; NULL, or why it is refused. */
-static const char *why_refused(const char *key, const char *value)
-{
-    int64_t n;
-    if (strcmp(key, "log.retention.ms") == 0)
-        return config_parse_long(value, &n) && n == 0
-                       ? "log.retention.ms must be unlimited (-1) or, equal or greater than 1"
-                       : NULL;
-    if (strcmp(key, "log.roll.ms") == 0)
-        return config_parse_long(value, &n) && n < 1 ? "log.roll.ms must be greater than or equal to 1" : NULL;
-    if (strcmp(key, "log.roll.jitter.ms") == 0)
-        return config_parse_long(value, &n) && n < 0 ? "log.roll.jitter.ms must be greater than or equal to 0" : NULL;
-    return NULL;
-}
-
 int dynamic_broker_parse_value(
         const char *key, const struct config_def *def, const char *value, char **ret, char **ret_why)
 {
@@ -197,10 +191,10 @@ int dynamic_broker_parse_value(
     int r = config_value_parse(def, value, &parsed, ret_why);
     if (r < 0)
         return r;
-    const char *why = why_refused(key, parsed);
+    const char *why = requirement_of_value(key, parsed);
     if (why) {
         if (ret_why)
-            *ret_why = g_strdup(why);
+            *ret_why = g_strdup_printf("%s %s", key, why);
         return -EINVAL;
     }
     if (ret)
@@ -262,59 +256,74 @@ struct update {
     bool refused;
 };
 
-static void refuse(struct update *u, const char *key, const char *why)
+static void refuse(void *arg, const char *key, const char *why)
 {
+    struct update *u = arg;
     g_autofree char *clipped = config_clip(key);
     g_ptr_array_add(u->complaints, g_strdup_printf("%s: %s; the whole change is refused", clipped, why));
     u->refused = true;
 }
 
-static int64_t number(const struct dynamic_broker *b, const char *key)
-{
-    g_autofree char *text = dynamic_broker_value(b, key);
-    int64_t n = 0;
-    if (text)
-        config_parse_long(text, &n);
-    return n;
-}
+static const char *const thread_keys[] = {"num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir",
+        "background.threads", "log.cleaner.threads"};
+static const char listener_threads[] = "num.network.threads";
 
-static void check_alone(struct update *u)
+/* The pools that run: key -> number of threads; each listener has one of its own. */
+static GHashTable *thread_pools(const struct dynamic_broker *b, const struct listener_set *running)
 {
-    static const char *const keys[] = {"log.retention.ms", "log.roll.ms", "log.roll.jitter.ms"};
-    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_autofree char *value = dynamic_broker_value(u->b, keys[i]);
-        const char *why = value ? why_refused(keys[i], value) : NULL;
-        if (why)
-            refuse(u, keys[i], why);
+    GHashTable *pools = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GPtrArray) prefixes = listener_set_prefixes(running);
+    int64_t common = dynamic_broker_number(b, listener_threads, 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++)
+        g_hash_table_insert(
+                pools, g_strdup(thread_keys[i]), GINT_TO_POINTER(dynamic_broker_number(b, thread_keys[i], 0)));
+    for (guint i = 0; i < prefixes->len; i++) {
+        char *key = g_strconcat(prefixes->pdata[i], listener_threads, NULL);
+        g_hash_table_insert(pools, key, GINT_TO_POINTER(dynamic_broker_number(b, key, common)));
     }
+    return pools;
 }
 
-static const char *const thread_keys[] = {"num.io.threads", "num.network.threads", "num.replica.fetchers",
-        "num.recovery.threads.per.data.dir", "background.threads", "log.cleaner.threads"};
-
-static void check_threads(struct update *u, const int64_t before[G_N_ELEMENTS(thread_keys)])
+/* DynamicThreadPool, DataPlaneAcceptor.validateReconfiguration */
+static void check_threads(struct update *u, GHashTable *before, GHashTable *after)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++) {
-        int64_t now = number(u->b, thread_keys[i]);
-        if (now == before[i] || (now >= 1 && now >= before[i] / 2 && now <= before[i] * 2))
+    GHashTableIter it;
+    gpointer key, count;
+    g_hash_table_iter_init(&it, before);
+    while (g_hash_table_iter_next(&it, &key, &count)) {
+        int was = GPOINTER_TO_INT(count), now = GPOINTER_TO_INT(g_hash_table_lookup(after, key));
+        if (now == was || (now >= 1 && now >= was / 2 && now <= 2 * (int64_t)was))
             continue;
-        g_autofree char *why =
-                g_strdup_printf("%" G_GINT64_FORMAT " threads, where %" G_GINT64_FORMAT
-                                " run: a change is to at least half and at most double the current value",
-                        now, before[i]);
-        refuse(u, thread_keys[i], why);
+        g_autofree char *own = dynamic_broker_value(u->b, key);
+        g_autofree char *why = g_strdup_printf(
+                "%d threads, where %d run: a change is to at least half and at most double the current value", now,
+                was);
+        refuse(u, own ? key : listener_threads, why);
     }
 }
 
-static void check_together(struct update *u)
+/* A default of the logs, DynamicLogConfig.ReconfigurableConfigs: what a topic's key falls back to first. */
+static bool concerns_logs(const char *key)
 {
-    static const char buffer[] = "log.cleaner.dedupe.buffer.size", threads[] = "log.cleaner.threads";
-    if (number(u->b, threads) > 0 && number(u->b, buffer) / number(u->b, threads) <= 1024 * 1024)
-        refuse(u, buffer, "must be at least 1MB per cleaner thread");
-    static const char per_ip[] = "max.connections.per.ip", overrides[] = "max.connections.per.ip.overrides";
-    g_autofree char *list = dynamic_broker_value(u->b, overrides);
-    if (number(u->b, per_ip) == 0 && (!list || !*list))
-        refuse(u, per_ip, "can be 0 only with max.connections.per.ip.overrides");
+    const struct config_def *def = config_def_find(&config_table_broker, key);
+    for (size_t i = 0; def && def->update == UPDATE_CLUSTER_WIDE && i < config_table_topic.n; i++) {
+        const struct config_synonym *first = config_table_topic.defs[i].synonyms;
+        if (first && strcmp(first->key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_logs(struct update *u)
+{
+    GHashTableIter it;
+    gpointer key;
+    bool concerned = false;
+    g_hash_table_iter_init(&it, u->changed);
+    while (!concerned && g_hash_table_iter_next(&it, &key, NULL))
+        concerned = concerns_logs(key);
+    if (concerned)
+        requirements_of_logs(u->b, refuse, u);
 }
 
 static const char *const listener_keys[] = {"listeners", "advertised.listeners", "listener.security.protocol.map"};
@@ -397,11 +406,9 @@ static void apply_declared(struct dynamic_broker *b, bool running, GPtrArray *co
     struct listener_set *listeners = running ? listener_set_new(b, NULL) : NULL;
     g_autoptr(GHashTable) changed = texts_in_force(b);
     GHashTable *old[N_BROKER_LEVELS];
-    int64_t threads[G_N_ELEMENTS(thread_keys)];
+    g_autoptr(GHashTable) pools = running ? thread_pools(b, listeners) : NULL;
     GHashTableIter it;
     gpointer key, text;
-    for (size_t i = 0; i < G_N_ELEMENTS(thread_keys); i++)
-        threads[i] = number(b, thread_keys[i]);
     for (size_t i = 0; i < N_BROKER_LEVELS; i++) {
         old[i] = b->levels[i].in_force;
         b->levels[i].in_force = copy_map(b->levels[i].declared);
@@ -411,10 +418,12 @@ static void apply_declared(struct dynamic_broker *b, bool running, GPtrArray *co
         if (g_strcmp0(text, winning_text(b, key, config_def_broker(key))) == 0)
             g_hash_table_iter_remove(&it);
     struct update u = {.b = b, .changed = changed, .complaints = complaints};
-    check_alone(&u);
-    if (running)
-        check_threads(&u, threads);
-    check_together(&u);
+    requirements_of_broker(b, refuse, &u);
+    if (running) {
+        g_autoptr(GHashTable) now = thread_pools(b, listeners);
+        check_threads(&u, pools, now);
+        check_logs(&u);
+    }
     check_listeners(&u, listeners);
     if (listeners)
         check_listener_keys(&u, listeners);

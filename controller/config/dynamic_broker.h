@@ -22,6 +22,8 @@ GPtrArray *dynamic_broker_set(struct dynamic_broker *b, enum broker_level level,
 
 /* The value in force as Kafka prints it, newly allocated; NULL: null, or an unknown key. Secrets in clear. */
 char *dynamic_broker_value(const struct dynamic_broker *b, const char *key);
+/* The number in force; `fallback` if there is none. */
+int64_t dynamic_broker_number(const struct dynamic_broker *b, const char *key, int64_t fallback);
 /* Where it comes from, in the words of DescribeConfigs. */
 const char *dynamic_broker_source(const struct dynamic_broker *b, const char *key);
 /* Does Kafka know the key, or is it set anywhere? */

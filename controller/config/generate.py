@@ -12,6 +12,7 @@ The data file has the sections topic, broker, quota_client, quota_user, quota_ip
   synonyms     topic: the broker keys it falls back to, in order; [key, n]: one of its units is worth n of the topic's
   update       broker: "per-broker" or "cluster-wide"; without it the key is read-only
   replaced_by  broker: the key that, when set dynamically, takes this one's static value out of the way
+  older        broker: the key that a topic falls back to while this one has its default
   listener_only, mechanism   broker: dynamic only with a listener prefix; may follow a listener and a SASL mechanism
   internal     broker: not shown unless it is set
 """
@@ -21,7 +22,7 @@ import sys
 
 TYPES = ('BOOLEAN', 'STRING', 'SHORT', 'INT', 'LONG', 'DOUBLE', 'LIST', 'CLASS', 'PASSWORD')
 SECTIONS = ('topic', 'broker', 'quota_client', 'quota_user', 'quota_ip', 'quota_broker')
-KNOWN = {'type', 'default', 'valid', 'synonyms', 'update', 'replaced_by', 'listener_only', 'mechanism', 'internal'}
+KNOWN = {'type', 'default', 'valid', 'synonyms', 'update', 'replaced_by', 'older', 'listener_only', 'mechanism', 'internal'}
 RULES = {'non-empty string': 'RULE_NON_EMPTY', 'non-empty list': 'RULE_NON_EMPTY', 'metadata version': 'RULE_METADATA_VERSION',
          'throttled replicas': 'RULE_THROTTLED_REPLICAS', 'SCRAM credential': 'RULE_SCRAM'}
 UPDATES = {None: 'UPDATE_READ_ONLY', 'per-broker': 'UPDATE_PER_BROKER', 'cluster-wide': 'UPDATE_CLUSTER_WIDE'}
@@ -88,8 +89,7 @@ class Writer:
             pairs = [(s, 1) if isinstance(s, str) else tuple(s) for s in d['synonyms']]
             name = self.array('struct config_synonym', 'synonyms', ', '.join(f'{{{text(s)}, {n}}}' for s, n in pairs) + ', {NULL, 0}')
             out.append(f'.synonyms = {name}')
-        if d.get('replaced_by'):
-            out.append(f'.replaced_by = {text(d["replaced_by"])}')
+        out += [f'.{name} = {text(d[name])}' for name in ('replaced_by', 'older') if d.get(name)]
         out += [f'.{flag} = true' for flag in ('listener_only', 'mechanism', 'internal') if d.get(flag)]
         return '    {' + ', '.join(out) + '},'
 

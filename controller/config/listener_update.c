@@ -51,14 +51,22 @@ static const struct broker_endpoint *find(const struct list *list, const char *n
     return NULL;
 }
 
+GPtrArray *listener_set_prefixes(const struct listener_set *s)
+{
+    GPtrArray *prefixes = g_ptr_array_new_with_free_func(g_free);
+    for (size_t i = 0; s && i < s->listeners.n; i++) {
+        g_autofree char *lower = g_ascii_strdown(s->listeners.endpoints[i].listener, -1);
+        g_ptr_array_add(prefixes, g_strconcat("listener.name.", lower, ".", NULL));
+    }
+    return prefixes;
+}
+
 bool listener_set_has_prefix(const struct listener_set *s, const char *key)
 {
-    for (size_t i = 0; i < s->listeners.n; i++) {
-        g_autofree char *lower = g_ascii_strdown(s->listeners.endpoints[i].listener, -1);
-        g_autofree char *prefix = g_strconcat("listener.name.", lower, ".", NULL);
-        if (g_str_has_prefix(key, prefix))
+    g_autoptr(GPtrArray) prefixes = listener_set_prefixes(s);
+    for (guint i = 0; i < prefixes->len; i++)
+        if (g_str_has_prefix(key, prefixes->pdata[i]))
             return true;
-    }
     return false;
 }
 

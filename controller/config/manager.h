@@ -62,6 +62,6 @@ char *config_manager_broker_value(struct config_manager *m, const char *key);
 int config_entity_validate(const char *kind, const char *entity, GHashTable *config, char **ret_why);
 /* One key alone; used for `key=value` lines. */
 int config_value_validate(const char *kind, const char *entity, const char *key, const char *value, char **ret_why);
-/* A properties file's values (char* -> char*) against type and valid range of every key Kafka knows: 0, or EINVAL with
- * the first reason; such a broker does not start. */
-int config_static_validate(GHashTable *values, char **ret_why);
+/* A properties file's values against type and valid range of every key Kafka knows, and against each other: 0, or
+ * EINVAL with the first reason; such a broker does not start. */
+int config_static_validate(const struct broker_config *config, char **ret_why);

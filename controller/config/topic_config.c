@@ -45,17 +45,27 @@ GPtrArray *topic_config_parse_lenient(GHashTable *config, GHashTable **ret)
     return reasons;
 }
 
+/* A topic's only synonym: the same thing under another name. A key that has followed an older one counts once it is
+ * changed (KafkaConfig.logMessageTimestampBeforeMaxMs). */
+static char *only_synonym(const struct dynamic_broker *broker, const char *key)
+{
+    const struct config_def *def = config_def_find(&config_table_broker, key);
+    char *value = dynamic_broker_value(broker, key);
+    if (!def->older || g_strcmp0(value, def->value) != 0)
+        return value;
+    g_free(value);
+    return dynamic_broker_value(broker, def->older);
+}
+
 /* What the broker's keys say, in the unit of the topic's key; NULL: none is set and none has a default. */
 static char *broker_value(const struct dynamic_broker *broker, const struct config_def *def)
 {
+    if (def->synonyms && !def->synonyms[1].key)
+        return only_synonym(broker, def->synonyms[0].key);
     for (const struct config_synonym *s = def->synonyms; s && s->key; s++) {
         g_autofree char *value = dynamic_broker_value(broker, s->key);
         int64_t n;
-        if (!value)
-            continue;
-        if (!s[1].key && s == def->synonyms)
-            return g_steal_pointer(&value); /* the only one: the same thing under another name */
-        if (!config_parse_long(value, &n) || __builtin_mul_overflow(n, s->factor, &n))
+        if (!value || !config_parse_long(value, &n) || __builtin_mul_overflow(n, s->factor, &n))
             continue;
         return g_strdup_printf("%" G_GINT64_FORMAT, n < 0 ? -1 : n); /* any negative time is "unlimited" */
     }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include "controller/config/entity.h"
 #include "controller/config/manager.h"
+#include "controller/config/requirements.h"
 #include "controller/config/value.h"
 
 static int parse_entity(const char *kind, const char *entity, struct config_entity *ret, char **ret_why)
@@ -21,32 +22,9 @@ int config_value_validate(const char *kind, const char *entity, const char *key,
     return r;
 }
 
-/* The number in the configuration, or false. */
-static bool given(GHashTable *config, const char *key, int64_t *ret)
-{
-    const char *value = g_hash_table_lookup(config, key);
-    return value && config_parse_long(value, ret);
-}
-
-/* local.retention.* keeps at most what retention.* keeps; -1 is unlimited, -2 is "the same" (LogConfig). */
-static bool local_retention_fits(GHashTable *config, const char *local_key, const char *key)
-{
-    int64_t local, total;
-    if (!given(config, local_key, &local) || !given(config, key, &total) || local == -2)
-        return true;
-    return total == -1 || (local != -1 && local <= total);
-}
-
 static int check_topic_together(GHashTable *config, char **ret_why)
 {
-    int64_t min, max;
-    const char *why = NULL;
-    if (given(config, "min.compaction.lag.ms", &min) && given(config, "max.compaction.lag.ms", &max) && min > max)
-        why = "min.compaction.lag.ms must not be above max.compaction.lag.ms";
-    else if (!local_retention_fits(config, "local.retention.ms", "retention.ms"))
-        why = "local.retention.ms must not be above retention.ms";
-    else if (!local_retention_fits(config, "local.retention.bytes", "retention.bytes"))
-        why = "local.retention.bytes must not be above retention.bytes";
+    const char *why = requirements_of_topic(config);
     if (why && ret_why)
         *ret_why = g_strdup(why);
     return why ? EINVAL : 0;
@@ -69,13 +47,28 @@ int config_entity_validate(const char *kind, const char *entity, GHashTable *con
     return r;
 }
 
-int config_static_validate(GHashTable *values, char **ret_why)
+/* The first reason is enough. */
+static void keep_first(void *arg, const char *key, const char *why)
+{
+    char **first = arg;
+    if (!*first)
+        *first = g_strdup_printf("%s: %s", key, why);
+}
+
+int config_static_validate(const struct broker_config *config, char **ret_why)
 {
     for (size_t i = 0; i < config_table_broker.n; i++) {
         const struct config_def *def = &config_table_broker.defs[i];
-        const char *value = g_hash_table_lookup(values, def->name);
+        const char *value = g_hash_table_lookup(config->values, def->name);
         if (value && config_value_parse(def, value, NULL, ret_why) < 0)
             return EINVAL;
     }
-    return 0;
+    struct dynamic_broker *b = dynamic_broker_new(config);
+    g_autofree char *why = NULL;
+    requirements_of_broker(b, keep_first, &why);
+    dynamic_broker_free(b);
+    int r = why ? EINVAL : 0;
+    if (why && ret_why)
+        *ret_why = g_steal_pointer(&why);
+    return r;
 }

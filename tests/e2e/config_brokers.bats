@@ -51,6 +51,8 @@ topic_key() { echo "$(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/topics/t")
     refused "$EINVAL" config 1 '{"num.io.threads":"many"}'
     reason num.io.threads
     refused "$EINVAL" config 1 '{"log.retention.ms":"0"}'
+    refused "$EINVAL" bash -c "echo max.connections.per.ip.overrides=127.0.0.1 >>'$M/config/brokers/1'"
+    reason 'max.connections.per.ip.overrides must be host:count'
     refused "$EINVAL" config nobody '{}'
     config 1 '{"broker.rack":"r9","num.io.threads":"4"}'
     notify brokers/1
@@ -102,6 +104,37 @@ topic_key() { echo "$(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/topics/t")
     is "$(broker 1 max.connections)" "5 DYNAMIC_BROKER_CONFIG"
     is "$(broker 1 min.insync.replicas)" "3 DYNAMIC_DEFAULT_BROKER_CONFIG"
     is "$(topic_key 1 retention.ms)" "7000 DYNAMIC_BROKER_CONFIG"
+}
+
+@test "defaults of the logs that forbid each other are refused, and a topic keeps what it has" {
+    config '<default>' '{"log.local.retention.ms":"86400000","max.connections":"7"}'
+    notify 'brokers/<default>'
+    is "$(topic_key 1 local.retention.ms)" "86400000 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    config '<default>' '{"log.local.retention.ms":"86400001","max.connections":"8"}'
+    notify 'brokers/<default>'
+    is "$(topic_key 1 local.retention.ms)" "86400000 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    is "$(broker 1 max.connections)" "7 DYNAMIC_DEFAULT_BROKER_CONFIG"
+    grep -q 'log.local.retention.ms: must not be above log.retention.ms; the whole change is refused' "$M/.state/errors"
+}
+
+@test "a listener has network threads of its own" {
+    config 1 '{"listener.name.plaintext.num.network.threads":"6","num.network.threads":"64"}'
+    notify brokers/1
+    is "$(broker 1 num.network.threads)" "64 DYNAMIC_BROKER_CONFIG"
+    config 1 '{"listener.name.plaintext.num.network.threads":"13"}'
+    notify brokers/1
+    grep -q 'listener.name.plaintext.num.network.threads: 13 threads, where 6 run' "$M/.state/errors"
+}
+
+@test "a file that Kafka would not start with: that broker fails and says why" {
+    kill_broker 2
+    broker_file 2 log.retention.hours=0 >"$C/server-2.properties"
+    refused "$EINVAL" touch "$M/brokers/ids/2"
+    is "$(broker_state 2)" "failed: $C/server-2.properties: log.retention.hours: must be unlimited (-1) or, greater than or equal to 1"
+    is "$(ls "$M/brokers/ids" | xargs)" "1 3"
+    broker_file 2 >"$C/server-2.properties"
+    start_broker 2
+    is "$(broker_state 2)" running
 }
 
 @test "secrets are hidden everywhere" {

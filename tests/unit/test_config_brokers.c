@@ -234,7 +234,8 @@ static void test_values_together(void **state)
     static const struct {
         const char *key, *value;
     } bad[] = {{"log.retention.ms", "0"}, {"log.roll.ms", "0"}, {"log.cleaner.dedupe.buffer.size", "1000"},
-            {"max.connections.per.ip", "0"}};
+            {"max.connections.per.ip", "0"}, {"max.connections.per.ip.overrides", "127.0.0.1"},
+            {"log.local.retention.ms", "604800001"}, {"log.local.retention.ms", "-1"}};
     struct fixture f = start_plain();
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree char *before = config_manager_broker_value(f.m, bad[i].key);
@@ -250,6 +251,49 @@ static void test_values_together(void **state)
     fake_config(f.tree, "brokers/1", "max.connections.per.ip=0", "max.connections.per.ip.overrides=h:9", NULL);
     notify(&f, "brokers/1");
     assert_broker(&f, "max.connections.per.ip", "0", DYNAMIC_BROKER);
+    stop(&f);
+}
+
+/* DynamicLogConfig asks only when a default of the logs has changed; a broker starts with what it refuses later. */
+static void test_local_retention(void **state)
+{
+    struct fixture f =
+            start(fake_broker(1, "log.retention.bytes=3", "log.local.retention.bytes=5", NULL), fake_tree_new());
+    fake_config(f.tree, "brokers/1", "max.connections=9", NULL);
+    notify(&f, "brokers/1");
+    assert_broker(&f, "max.connections", "9", DYNAMIC_BROKER);
+    fake_config(f.tree, "brokers/1", "log.segment.bytes=9000", NULL);
+    notify(&f, "brokers/1");
+    assert_broker(&f, "log.segment.bytes", "1073741824", DYNAMIC_BROKER);
+    assert_true(fake_said(f.tree->errors, "log.local.retention.bytes: must not be above log.retention.bytes"));
+    restart(&f);
+    assert_broker(&f, "log.segment.bytes", "9000", DYNAMIC_BROKER);
+    stop(&f);
+}
+
+/* Recorded from a Kafka: each listener has its own threads; those it is given by name are not the broker's. */
+static void test_threads_of_a_listener(void **state)
+{
+    static const char own[] = "listener.name.plaintext.num.network.threads";
+    static const struct {
+        const char *own, *common, *own_now, *common_now;
+    } steps[] = {{"64", NULL, NULL, "2"}, {"4", NULL, "4", "2"}, {"4", "64", "4", "64"}, {"9", NULL, "4", "64"},
+            {NULL, NULL, NULL, "2"}, {"8", NULL, NULL, "2"}, {NULL, "3", NULL, "3"}, {NULL, "7", NULL, "3"}};
+    struct fixture f =
+            start(fake_broker(1, "listeners=PLAINTEXT://h:1", "num.network.threads=2", NULL), fake_tree_new());
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        g_autofree char *a = steps[i].own ? g_strconcat(own, "=", steps[i].own, NULL) : g_strdup("some.key=1");
+        g_autofree char *b =
+                steps[i].common ? g_strconcat("num.network.threads=", steps[i].common, NULL) : g_strdup("other.key=1");
+        fake_config(f.tree, "brokers/1", a, b, NULL);
+        notify(&f, "brokers/1");
+        g_autofree char *has = config_line(config_manager_effective(f.m, "brokers", "1"), own);
+        g_autofree char *common = config_manager_broker_value(f.m, "num.network.threads");
+        if (g_strcmp0(has, steps[i].own_now) != 0 || strcmp(common, steps[i].common_now) != 0)
+            fail_msg("step %zu: %s and %s", i, has, common);
+    }
+    assert_true(fake_said(f.tree->errors, own));
+    assert_true(fake_said(f.tree->errors, "broker 1: num.network.threads: 7 threads, where 3 run"));
     stop(&f);
 }
 
@@ -396,6 +440,8 @@ int main(void)
             cmocka_unit_test(test_listeners),
             cmocka_unit_test(test_thread_counts),
             cmocka_unit_test(test_values_together),
+            cmocka_unit_test(test_local_retention),
+            cmocka_unit_test(test_threads_of_a_listener),
             cmocka_unit_test(test_refused_as_a_whole),
             cmocka_unit_test(test_keys_of_a_listener),
             cmocka_unit_test(test_unclean_default),

@@ -243,6 +243,30 @@ static void test_throttles(void **state)
     stop(&f);
 }
 
+/* What a Kafka shows: the newer limits of timestamps follow the older one while they have their default. */
+static void test_timestamp_limits(void **state)
+{
+    static const char before[] = "message.timestamp.before.max.ms", after[] = "message.timestamp.after.max.ms";
+    static const char none[] = "9223372036854775807";
+    struct fixture f = start_plain();
+    make_topic(&f, "a");
+    assert_topic(&f, before, none, DEFAULT);
+    fake_config(f.tree, "brokers/1", "log.message.timestamp.difference.max.ms=5", NULL);
+    notify(&f, "brokers/1");
+    assert_topic(&f, before, "5", DEFAULT);
+    assert_topic(&f, after, "5", DEFAULT);
+    assert_broker(&f, "log.message.timestamp.before.max.ms", none, DEFAULT);
+    fake_config(f.tree, "brokers/1", "log.message.timestamp.difference.max.ms=5",
+            "log.message.timestamp.after.max.ms=9", NULL);
+    notify(&f, "brokers/1");
+    assert_topic(&f, before, "5", DEFAULT);
+    assert_topic(&f, after, "9", DYNAMIC_BROKER);
+    fake_config(f.tree, "topics/a", "message.timestamp.difference.max.ms=7", NULL);
+    notify(&f, "topics/a");
+    assert_topic(&f, before, "5", DEFAULT);
+    stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +281,7 @@ int main(void)
             cmocka_unit_test(test_unclean_topic),
             cmocka_unit_test(test_topic_warnings),
             cmocka_unit_test(test_throttles),
+            cmocka_unit_test(test_timestamp_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

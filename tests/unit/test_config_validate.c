@@ -135,11 +135,65 @@ static void test_static_file(void **state)
 {
     struct broker_config *c = fake_broker(1, "num.io.threads=4", "my.key=x", "log.retention.hours=-1", NULL);
     g_autofree char *why = NULL;
-    assert_int_equal(config_static_validate(c->values, &why), 0);
+    assert_int_equal(config_static_validate(c, &why), 0);
     g_hash_table_insert(c->values, g_strdup("num.io.threads"), g_strdup("many"));
-    assert_int_equal(config_static_validate(c->values, &why), EINVAL);
+    assert_int_equal(config_static_validate(c, &why), EINVAL);
     assert_non_null(strstr(why, "num.io.threads"));
     fake_broker_free(c);
+}
+
+/* What KafkaConfig of 3.9.1 said to a file with these lines. */
+static void test_static_requirements(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool good;
+    } cases[] = {
+            {"log.roll.ms=0", NULL, false},
+            {"log.roll.jitter.ms=-1", NULL, false},
+            {"log.retention.ms=0", NULL, false},
+            {"log.retention.ms=-5", NULL, true},
+            {"log.retention.minutes=0", NULL, false},
+            {"log.retention.minutes=0", "log.retention.ms=5", true},
+            {"log.retention.hours=0", NULL, false},
+            {"log.retention.hours=0", "log.retention.minutes=5", true},
+            {"log.cleaner.threads=0", NULL, false},
+            {"log.cleaner.threads=127", NULL, true},
+            {"log.cleaner.threads=128", NULL, false},
+            {"log.cleaner.dedupe.buffer.size=1048576", "log.cleaner.enable=false", false},
+            {"max.connections.per.ip=0", NULL, false},
+            {"max.connections.per.ip=0", "max.connections.per.ip.overrides=h:1", true},
+            {"max.connections.per.ip.overrides=h", NULL, false},
+            {"max.connections.per.ip.overrides=h:x", NULL, false},
+            {"max.connections.per.ip.overrides=h:2147483648", NULL, false},
+            {"max.connections.per.ip.overrides=[::1]:5", NULL, false},
+            {"max.connections.per.ip.overrides=,h:5", NULL, false},
+            {"max.connections.per.ip.overrides=::1:5 , a : -5,", NULL, true},
+            {"replica.fetch.wait.max.ms=30001", NULL, false},
+            {"replica.fetch.wait.max.ms=30000", NULL, true},
+            {"replica.socket.timeout.ms=499", NULL, false},
+            {"queued.max.request.bytes=5", NULL, false},
+            {"queued.max.request.bytes=5", "socket.request.max.bytes=5", true},
+            {"connections.max.idle.ms=100", NULL, false},
+            {"connections.max.idle.ms=-1", NULL, true},
+            {"offsets.commit.required.acks=-2", NULL, false},
+            {"offsets.commit.required.acks=4", NULL, false},
+            {"offsets.topic.compression.codec=5", NULL, false},
+            {"offsets.topic.compression.codec=4", NULL, true},
+            {"group.consumer.session.timeout.ms=44999", NULL, false},
+            {"group.consumer.session.timeout.ms=44999", "group.consumer.min.session.timeout.ms=9", true},
+            {"group.share.max.heartbeat.interval.ms=4999", NULL, false},
+            {"group.coordinator.rebalance.protocols=consumer", NULL, false},
+            {"group.coordinator.rebalance.protocols=consumer,classic", NULL, true},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct broker_config *c = fake_broker(1, cases[i].a, cases[i].b, NULL);
+        g_autofree char *why = NULL;
+        int r = config_static_validate(c, &why);
+        if (r != (cases[i].good ? 0 : EINVAL) || cases[i].good != !why)
+            fail_msg("%s %s: %d %s", cases[i].a, cases[i].b, r, why);
+        fake_broker_free(c);
+    }
 }
 
 int main(void)
@@ -149,6 +203,7 @@ int main(void)
             cmocka_unit_test(test_writes),
             cmocka_unit_test(test_together),
             cmocka_unit_test(test_static_file),
+            cmocka_unit_test(test_static_requirements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
