@@ -5,6 +5,7 @@
 #include "controller/config/manager.h"
 #include "controller/json/codec.h"
 #include "controller/policy/document.h"
+#include "controller/policy/schema.h"
 #include "controller/policy/values.h"
 #include "fs/tree/path.h"
 
@@ -52,7 +53,18 @@ static int refuse(char **ret_why, char *reason)
     return EINVAL;
 }
 
-static int split_line(const char *text, size_t len, struct line *ret, char **ret_why)
+/* May a reason quote what was written there? What is neither JSON nor key=value may be a secret all the same. */
+static bool may_quote(const char *path)
+{
+    return !kafka_sensitive(NULL, path);
+}
+
+static char *quoted(const char *text, bool quote)
+{
+    return quote ? shown_text(text) : g_strdup("[hidden]");
+}
+
+static int split_line(const char *text, size_t len, bool quote, struct line *ret, char **ret_why)
 {
     while (len > 0 && (is_space(*text))) {
         text++;
@@ -64,12 +76,12 @@ static int split_line(const char *text, size_t len, struct line *ret, char **ret
         return refuse(ret_why, g_strdup("the line is not UTF-8 text"));
     const char *end = text + len, *equals = memchr(text, '=', len);
     if (!equals) {
-        g_autofree char *line = g_strndup(text, len), *shown = shown_text(line);
+        g_autofree char *line = g_strndup(text, len), *shown = quoted(line, quote);
         return refuse(ret_why, g_strdup_printf("\"%s\" is neither JSON nor key=value", shown));
     }
     char *key = trimmed(text, equals);
     if (*key == '\0' || strpbrk(key, " \t\"")) {
-        g_autofree char *shown = shown_text(key);
+        g_autofree char *shown = quoted(key, quote);
         g_free(key);
         return refuse(ret_why, g_strdup_printf("\"%s\" is not a key", shown));
     }
@@ -122,7 +134,7 @@ int config_text_check_line(
     __attribute__((cleanup(line_clear))) struct line l = {0};
     if (len > 0 && line[len - 1] == '\n')
         len--;
-    int err = split_line(line, len, &l, ret_why);
+    int err = split_line(line, len, may_quote(path), &l, ret_why);
     if (err != 0 || !l.key)
         return err;
     if (before_len > 0 && sets_key(before, before_len, l.key))
@@ -142,7 +154,7 @@ static GHashTable *config_of_document(const cJSON *doc)
     return config;
 }
 
-static int parse_lines(const char *text, size_t len, GHashTable **ret, char **ret_why)
+static int parse_lines(const char *text, size_t len, bool quote, GHashTable **ret, char **ret_why)
 {
     g_autoptr(GHashTable) config = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -151,7 +163,7 @@ static int parse_lines(const char *text, size_t len, GHashTable **ret, char **re
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
         __attribute__((cleanup(line_clear))) struct line l = {0};
         g_autofree char *why = NULL;
-        int err = split_line(text, (size_t)(stop - text), &l, &why);
+        int err = split_line(text, (size_t)(stop - text), quote, &l, &why);
         if (err == 0 && l.key && !g_hash_table_add(seen, g_strdup(l.key)))
             err = refuse_twice(&why, l.key);
         if (err != 0) {
@@ -176,12 +188,12 @@ static bool looks_like_json(const char *text, size_t len)
     return len > 0 && strchr("{[\"", *text);
 }
 
-static int parse_document(const char *text, size_t len, cJSON **ret, char **ret_why)
+static int parse_document(const char *text, size_t len, bool quote, cJSON **ret, char **ret_why)
 {
     cJSON *doc = json_parse(text, len, ret_why);
     if (!doc)
         return EINVAL;
-    if (!check_config(doc, ret_why)) {
+    if (!check_config(doc, quote, ret_why)) {
         cJSON_Delete(doc);
         return EINVAL;
     }
@@ -198,13 +210,13 @@ int config_text_whole(const char *path, const struct bytes *value, struct bytes 
     bool json = looks_like_json(value->data, len);
     if (json) {
         cJSON *doc = NULL;
-        int err = parse_document(value->data, len, &doc, ret_why);
+        int err = parse_document(value->data, len, may_quote(path), &doc, ret_why);
         if (err != 0)
             return err;
         config = config_of_document(doc);
         cJSON_Delete(doc);
     } else {
-        int err = parse_lines(value->data, len, &config, ret_why);
+        int err = parse_lines(value->data, len, may_quote(path), &config, ret_why);
         if (err != 0)
             return err;
     }
@@ -272,7 +284,7 @@ int config_text_apply_line(const char *path, const struct bytes *stored, const s
         len--;
     if (memchr(line->data, '\n', len))
         return refuse(ret_why, g_strdup("`>>` takes one line at a time"));
-    int err = split_line(line->data, len, &l, ret_why);
+    int err = split_line(line->data, len, may_quote(path), &l, ret_why);
     if (err == 0 && l.key)
         err = check_one(path, &l, ret_why);
     if (err != 0)
@@ -286,7 +298,7 @@ int config_text_apply_line(const char *path, const struct bytes *stored, const s
     g_autofree char *why = NULL;
     if (!stored || stored->len == 0) {
         doc = new_document();
-    } else if (parse_document(stored->data, stored->len, &doc, &why) != 0) {
+    } else if (parse_document(stored->data, stored->len, may_quote(path), &doc, &why) != 0) {
         return refuse(ret_why, g_strdup_printf("a line cannot be added to what is stored (%s): write it whole", why));
     }
     err = apply(path, doc, &l, ret_stored, ret_why);

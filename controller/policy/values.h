@@ -17,8 +17,9 @@ bool check_partition_state(const cJSON *doc, char **ret_why);
 bool check_controller(const cJSON *doc, char **ret_why);
 bool check_registration(const cJSON *doc, char **ret_why);
 bool check_cluster_id(const cJSON *doc, char **ret_why);
-/* Types only; keys and values are judged by config_entity_validate(). */
-bool check_config(const cJSON *doc, char **ret_why);
+/* Types only; keys and values are judged by config_entity_validate(). Without `quote` the reason gives no text of the
+ * document but its keys: users and brokers keep secrets. */
+bool check_config(const cJSON *doc, bool quote, char **ret_why);
 bool check_config_change(const cJSON *doc, char **ret_why);
 bool check_reassignment(const cJSON *doc, char **ret_why);
 /* admin/preferred_replica_election and isr_change_notification */

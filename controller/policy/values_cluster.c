@@ -1,5 +1,6 @@
 /* The values that brokers, configuration and security keep in the tree; topics and partitions are in values.c. */
 #include <string.h>
+#include "controller/json/codec.h"
 #include "controller/policy/values.h"
 
 /* A time in ms is a string in these, and any decimal in it. */
@@ -92,15 +93,29 @@ bool check_producer_id_block(const cJSON *doc, char **ret_why)
 
 /* ---- configuration ---- */
 
-bool check_config(const cJSON *doc, char **ret_why)
+/* A part of a document for a reason. */
+static char *quoted(const cJSON *item, bool quote)
 {
-    if (!check_object(doc, ret_why) || !check_version(doc, 1, /* required= */ false, ret_why))
-        return false;
-    const cJSON *config = cJSON_GetObjectItemCaseSensitive(doc, "config"), *item;
+    return quote ? shown_item(item) : g_strdup("[hidden]");
+}
+
+bool check_config(const cJSON *doc, bool quote, char **ret_why)
+{
+    const cJSON *version = cJSON_GetObjectItemCaseSensitive(doc, "version"), *item;
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(doc, "config");
+    int64_t one;
+    if (!cJSON_IsObject(doc)) {
+        g_autofree char *shown = quoted(doc, quote);
+        return bad_value(ret_why, "%s is not a JSON object", shown);
+    }
+    if (version && !json_integer(version, 1, 1, &one)) {
+        g_autofree char *shown = quoted(version, quote);
+        return bad_value(ret_why, "version: %s is not 1", shown);
+    }
     if (!config)
         return true;
     if (!cJSON_IsObject(config)) {
-        g_autofree char *shown = shown_item(config);
+        g_autofree char *shown = quoted(config, quote);
         return bad_value(ret_why, "config: %s is not an object", shown);
     }
     cJSON_ArrayForEach(item, config)
@@ -109,7 +124,7 @@ bool check_config(const cJSON *doc, char **ret_why)
         if (*key == '\0')
             return bad_value(ret_why, "config: a key is empty");
         if (!cJSON_IsString(item)) {
-            g_autofree char *shown = shown_item(item);
+            g_autofree char *shown = quoted(item, quote);
             return bad_value(ret_why, "config.%s: %s is not a string (Kafka wants \"%s\")", key, shown, shown);
         }
     }

@@ -74,6 +74,11 @@ LEVELS=('users/u/clients/c' 'users/u/clients/<default>' users/u 'users/<default>
     refused "$EINVAL" put_line "$M/config/users/u/.data" '{"version":1,"config":{"SCRAM-SHA-256":"topsecret"}}'
     refused "$EINVAL" put_line "$M/config/users/<default>/.data" \
         '{"version":1,"config":{"SCRAM-SHA-256":"salt=dG9w,stored_key=dG9w,server_key=dG9w,iterations=4096"}}'
+    local text
+    for text in 'SCRAM-SHA-256: topsecret' 'SCRAM-SHA-256 topsecret' '{"config":{"SCRAM-SHA-256":["topsecret"]}}' \
+        '{"config":"topsecret"}' '"topsecret"'; do
+        refused "$EINVAL" put_line "$M/config/users/u/.data" "$text"
+    done
     run -1 grep -e dG9w -e topsecret "$M/.state/events" "$M/.state/errors"
 }
 

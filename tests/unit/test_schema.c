@@ -198,6 +198,27 @@ static void test_bad_values(void **state)
     }
 }
 
+/* What is wrong with a configuration that keeps secrets is said without any text of it but the keys. */
+static void test_secrets(void **state)
+{
+    static const char *const paths[] = {"/config/users/u", "/config/users/u/clients/c", "/config/brokers/1"};
+    static const char *const bad[] = {"{\"config\":{\"SCRAM-SHA-256\":424242}}", "{\"config\":\"424242\"}", "[424242]",
+            "\"424242\"", "{\"version\":424242}", "SCRAM-SHA-256: 424242\n", "SCRAM-SHA-256 424242=1\n",
+            "{\"config\":{\"SCRAM-SHA-256\":{\"salt\":\"424242\"}}}", "{\"config\":{\"SCRAM-SHA-256\":\"424242}}",
+            "{\"config\":{\"SCRAM-SHA-256\":x424242}}"};
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
+        for (size_t k = 0; k < G_N_ELEMENTS(paths); k++) {
+            struct bytes *value = bytes_from_string(bad[i]), *stored = NULL, *line = bytes_from_string("a=1\n");
+            g_autofree char *why = NULL, *line_why = NULL;
+            assert_int_equal(schema_check_value(paths[k], value, &stored, NULL, &why), EINVAL);
+            assert_int_equal(config_text_apply_line(paths[k], value, line, &stored, &line_why), EINVAL);
+            if (strstr(why, "424242") || strstr(line_why, "424242"))
+                fail_msg("%s: %s; %s", paths[k], why, line_why);
+            bytes_unref(value);
+            bytes_unref(line);
+        }
+}
+
 /* What no JSON value is; the parser's own tests have the rest. */
 static void test_bad_json(void **state)
 {
@@ -373,6 +394,7 @@ int main(void)
             cmocka_unit_test(test_good_values),
             cmocka_unit_test(test_bad_values),
             cmocka_unit_test(test_bad_json),
+            cmocka_unit_test(test_secrets),
             cmocka_unit_test(test_size),
             cmocka_unit_test(test_not_quadratic),
             cmocka_unit_test(test_names),
