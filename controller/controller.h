@@ -40,6 +40,8 @@ struct controller_env {
     void (*channel_close)(void *ctx, int32_t broker_id);
     /* Answers a broker's request (results are filled in); it is no longer the controller's afterwards. */
     void (*respond)(void *ctx, struct broker_request *request);
+    /* unclean.leader.election.enable of the candidate's broker, in force now: what topics without an override have. */
+    bool (*unclean_default)(void *ctx);
     /* ---- time and chance ---- */
     int64_t (*now_ms)(void *ctx);       /* wall clock, ms since the epoch */
     int64_t (*monotonic_us)(void *ctx); /* for the metrics */

@@ -211,7 +211,7 @@ bool elect_leader(const struct controller *c, const struct partition *p, const s
         enum election_strategy strategy, bool unclean_allowed, struct leader_and_isr *ret, bool *ret_unclean);
 /* Has the partition no in-sync replica that is online, so that the unclean setting matters? */
 bool needs_unclean_election(const struct controller *c, const struct partition *p, const struct broker_ids *isr);
-/* The setting now in force; false with `*ret_failed` if the topic's configuration cannot be read. */
+/* The setting now in force; false with `*ret_failed` if the configuration of the topic is no possible one. */
 bool unclean_election_allowed(struct controller *c, const char *topic, bool *ret_failed);
 
 /* ---- deletion.c (TopicDeletionManager) ---- */

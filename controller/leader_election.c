@@ -1,5 +1,6 @@
 /* Who leads a partition (kafka.controller.Election, PartitionLeaderElectionAlgorithms). Each success raises the leader
  * epoch by one and carries this controller's epoch. */
+#include "controller/config/topic_config.h"
 #include "controller/core.h"
 
 /* Alive in the sense of ControllerContext.isReplicaOnline(includeShuttingDown = true). */
@@ -152,47 +153,33 @@ bool needs_unclean_election(const struct controller *c, const struct partition *
     return true;
 }
 
-/* The value of unclean.leader.election.enable in one entity: 1, 0, -1 not set, -2 the entity cannot be read. */
-static int unclean_setting(struct controller *c, const char *path)
+/* The overrides of a topic, parsed (char* -> char*); NULL if they cannot be read, or one of them can never be. */
+static GHashTable *topic_overrides(struct controller *c, const char *path)
 {
     struct bytes *data = NULL;
-    struct zstat stat;
-    if (c->env.get(c->env.ctx, path, &data, &stat) != ZOK || !data) {
-        return -1;
-    }
-    GHashTable *config = NULL;
+    g_autoptr(GHashTable) config = NULL;
     g_autofree char *why = NULL;
-    bool good = config_entity_decode(data, &config, &why);
-    bytes_unref(data);
-    if (!good) {
-        complain(c, EINVAL, path, "%s", why);
-        return -2;
+    GHashTable *overrides = NULL;
+    if (c->env.get(c->env.ctx, path, &data, NULL) != ZOK || !data) {
+        return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     }
-    const char *value = g_hash_table_lookup(config, "unclean.leader.election.enable");
-    int setting = !value                                    ? -1
-                  : g_ascii_strcasecmp(value, "true") == 0  ? 1
-                  : g_ascii_strcasecmp(value, "false") == 0 ? 0
-                                                            : -1;
-    g_hash_table_unref(config);
-    return setting;
+    if (!config_entity_decode(data, &config, &why) || topic_config_parse(config, &overrides, &why) < 0) {
+        complain(c, EINVAL, path, "%s", why);
+    }
+    bytes_unref(data);
+    return overrides;
 }
 
-/* The topic's override, then the broker's dynamic configuration and its cluster-wide default, then its file; read now,
- * as Kafka does. */
+/* The topic's override is read now, as Kafka does (KafkaZkClient.getLogConfigs); without one it is what this
+ * controller's broker has in force. */
 bool unclean_election_allowed(struct controller *c, const char *topic, bool *ret_failed)
 {
-    g_autofree char *of_topic = g_strconcat("/config/topics/", topic, NULL);
-    g_autofree char *of_broker = g_strdup_printf("/config/brokers/%d", c->broker_id);
-    const char *const paths[] = {of_topic, of_broker, "/config/brokers/<default>"};
-    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
-        int setting = unclean_setting(c, paths[i]);
-        if (setting >= 0) {
-            return setting;
-        }
-        if (setting == -2 && i == 0) {
-            *ret_failed = true;
-            return false;
-        }
+    g_autofree char *path = g_strconcat("/config/topics/", topic, NULL);
+    g_autoptr(GHashTable) overrides = topic_overrides(c, path);
+    if (!overrides) {
+        *ret_failed = true;
+        return false;
     }
-    return c->config->unclean_leader_election_enable;
+    const char *value = g_hash_table_lookup(overrides, "unclean.leader.election.enable");
+    return value ? strcmp(value, "true") == 0 : c->env.unclean_default(c->env.ctx);
 }

@@ -17,6 +17,7 @@ struct item {
     GArray *merged;                  /* ITEM_WATCH: gen_t, held beside the item's own; NULL: none */
     int64_t session;                 /* ITEM_CANDIDATE */
     const struct broker_config *config;
+    const atomic_bool *unclean_default;
     void (*ended)(void *arg); /* ITEM_CANDIDATE_END */
     void *arg;
 };
@@ -189,6 +190,7 @@ static void begin_candidate(struct controller_thread *t, const struct item *item
     c->thread = t;
     c->broker_id = item->broker_id;
     c->session = item->session;
+    c->unclean_default = item->unclean_default;
     for (int i = 0; i < TIMER_N; i++) {
         c->timers[i] = -1;
     }
@@ -369,8 +371,8 @@ void controller_thread_free(struct controller_thread *t)
 
 /* ---- from other threads ---- */
 
-void controller_thread_candidate(
-        struct controller_thread *t, int32_t broker_id, int64_t session, const struct broker_config *config, gen_t gen)
+void controller_thread_candidate(struct controller_thread *t, int32_t broker_id, int64_t session,
+        const struct broker_config *config, const atomic_bool *unclean_default, gen_t gen)
 {
     struct item *item = g_new0(struct item, 1);
     item->kind = ITEM_CANDIDATE;
@@ -378,6 +380,7 @@ void controller_thread_candidate(
     item->broker_id = broker_id;
     item->session = session;
     item->config = config;
+    item->unclean_default = unclean_default;
     push(t, item, gen);
 }
 

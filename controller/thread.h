@@ -4,6 +4,7 @@
  * and gives them their environment (controller.h). Every function may be called by any thread, never blocks, and takes
  * the generation of its cause (held by the caller).
  */
+#include <stdatomic.h>
 #include "controller/controller.h"
 #include "fs/journal.h"
 #include "fs/queue.h"
@@ -33,10 +34,11 @@ int controller_thread_start(struct controller_thread *t);
 void controller_thread_stop(struct controller_thread *t);
 void controller_thread_free(struct controller_thread *t);
 
-/* A broker has registered with this session: its candidate starts (EVENT_STARTUP). `config` is borrowed until the
- * candidate's end. Candidates that start in one go elect in the order of these calls. */
-void controller_thread_candidate(
-        struct controller_thread *t, int32_t broker_id, int64_t session, const struct broker_config *config, gen_t gen);
+/* A broker has registered with this session: its candidate starts (EVENT_STARTUP). `config` and `unclean_default`
+ * (controller_env.unclean_default, which may change meanwhile) are borrowed until the candidate's end. Candidates that
+ * start in one go elect in the order of these calls. */
+void controller_thread_candidate(struct controller_thread *t, int32_t broker_id, int64_t session,
+        const struct broker_config *config, const atomic_bool *unclean_default, gen_t gen);
 /* Its session ended (`expired`), or it shuts down in order. `ended(arg)` is called on the controller thread when the
  * candidate is gone and uses neither session nor config any more; may be NULL. */
 void controller_thread_candidate_end(

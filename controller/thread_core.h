@@ -10,6 +10,7 @@ struct candidate {
     struct controller *controller;
     int32_t broker_id;
     int64_t session;
+    const atomic_bool *unclean_default;
     int64_t timers[TIMER_N]; /* CLOCK_MONOTONIC in ms, -1: not armed */
 };
 

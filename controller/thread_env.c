@@ -150,6 +150,12 @@ static void env_error(void *ctx, int err, const char *path, const char *fmt, ...
     journal_error(me->thread->config.errors, err, path, "%s", text);
 }
 
+static bool env_unclean_default(void *ctx)
+{
+    const struct candidate *me = ctx;
+    return atomic_load(me->unclean_default);
+}
+
 struct controller_env candidate_env(struct candidate *candidate)
 {
     return (struct controller_env){
@@ -162,6 +168,7 @@ struct controller_env candidate_env(struct candidate *candidate)
             .channel_open = env_channel,
             .channel_close = env_channel,
             .respond = env_respond,
+            .unclean_default = env_unclean_default,
             .now_ms = env_now_ms,
             .monotonic_us = env_monotonic_us,
             .random = env_random,

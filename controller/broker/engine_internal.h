@@ -112,6 +112,7 @@ struct incarnation {
     GQueue early;        /* struct engine_msg: for a core that is about to be made; their generations are held */
     struct broker *core; /* NULL before registration */
     struct config_manager *configs;
+    atomic_bool unclean_default;                  /* in force; the candidate reads it */
     int64_t timers[BROKER_TIMER_N];               /* monotonic ms, -1: not armed */
     int64_t high_watermark_ms, recovery_point_ms; /* next checkpoints, -1: not yet */
     GHashTable *holds;                            /* gen_t -> count: generations that the core holds */

@@ -325,14 +325,16 @@ static void config_unclean_enabled(void *ctx, const char *topic)
     controller_thread_unclean_enabled(inc->engine->config.controller, topic, inc->engine->gen);
 }
 
-/* What the engine takes from the configuration in force: listeners, and the delay of deletions (LogManager.deleteLogs).
- */
+/* What is taken from the configuration in force: listeners, the delay of deletions (LogManager.deleteLogs), and what
+ * this broker's controller elects by. */
 static void config_broker_changed(void *ctx)
 {
     struct incarnation *inc = ctx;
     g_autofree char *text = config_manager_broker_value(inc->configs, "log.segment.delete.delay.ms");
+    g_autofree char *unclean = config_manager_broker_value(inc->configs, "unclean.leader.election.enable");
     gint64 delay;
 
+    atomic_store(&inc->unclean_default, g_strcmp0(unclean, "true") == 0);
     registration_update_listeners(inc, inc->engine->gen);
     if (!text || !g_ascii_string_to_signed(text, 10, 0, INT64_MAX, &delay, NULL))
         return;

@@ -242,6 +242,7 @@ void inc_registered(struct incarnation *inc, gen_t gen)
     inc->endpoints = listeners_copy(inc->config->endpoints, inc->config->n_endpoints);
     inc->n_endpoints = inc->config->n_endpoints;
     inc->configs = inc_new_configs(inc);
+    atomic_store(&inc->unclean_default, inc->config->unclean_leader_election_enable);
     inc->core = broker_new(inc->host->id, inc->epoch, inc->config, inc->paths, inc->n_dirs, &inc->env);
     config_manager_startup(inc->configs);
     engine_event(inc->engine, "broker %d registered, epoch %" G_GINT64_FORMAT, inc->host->id, inc->epoch);

@@ -324,7 +324,8 @@ static void registered(struct start_group *g, const struct txn *txn)
         inc_deliver_early(inc);
         if (!inc->dead) {
             inc->candidate = true;
-            controller_thread_candidate(g->engine->config.controller, inc->host->id, inc->session, inc->config, g->gen);
+            controller_thread_candidate(g->engine->config.controller, inc->host->id, inc->session, inc->config,
+                    &inc->unclean_default, g->gen);
             host_answer(inc->host, 0);
         }
         inc_unref(inc);

@@ -154,3 +154,35 @@ topic_key() { echo "$(sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/topics/t")
     notify 'brokers/<default>'
     is "$(leader t 0)" 2
 }
+
+@test "unclean election waits for the notification, and is not allowed by a change that is refused" {
+    topic u '{"0":[2,3]}'
+    settle
+    config 1 '{"unclean.leader.election.enable":"true"}'
+    kill_broker 3
+    kill_broker 2
+    start_broker 3
+    is "$(leader u 0)" -1
+    config 1 '{"unclean.leader.election.enable":"true","num.io.threads":"64"}'
+    notify brokers/1
+    is "$(leader u 0)" -1
+    config 1 '{"unclean.leader.election.enable":" TRUE ","num.io.threads":"4"}'
+    notify brokers/1
+    is "$(leader u 0)" 3
+}
+
+@test "unclean election is the setting of the controller's broker, unless the topic has one" {
+    topic u '{"0":[2,3]}'
+    topic v '{"0":[2,3]}'
+    echo unclean.leader.election.enable=false >"$M/config/topics/v"
+    config 3 '{"unclean.leader.election.enable":"true"}'
+    notify brokers/3
+    kill_broker 2
+    config 2 '{"unclean.leader.election.enable":"true"}'
+    kill_broker 3
+    start_broker 2
+    is "$(leader u 0) $(leader v 0)" "-1 -1"
+    stop_broker 1
+    is "$(cat "$M/.state/controller/broker")" 2
+    is "$(leader u 0) $(leader v 0)" "2 -1"
+}

@@ -203,6 +203,11 @@ static void env_error(void *ctx, int err, const char *path, const char *fmt, ...
     g_string_append_c(w->error_log, '\n');
 }
 
+static bool env_unclean_default(void *ctx)
+{
+    return ((struct scripted_broker *)ctx)->unclean_default;
+}
+
 void candidate_post(struct scripted_broker *b, struct controller_event *event)
 {
     struct queued *q = g_new(struct queued, 1);
@@ -222,6 +227,7 @@ void candidate_start(struct scripted_broker *b)
             .channel_open = env_channel,
             .channel_close = env_channel,
             .respond = env_respond,
+            .unclean_default = env_unclean_default,
             .now_ms = env_now_ms,
             .monotonic_us = env_monotonic_us,
             .random = env_random,
@@ -229,6 +235,7 @@ void candidate_start(struct scripted_broker *b)
             .event = env_event,
             .error = env_error,
     };
+    b->unclean_default = b->config->unclean_leader_election_enable;
     b->candidate = controller_new(b->id, b->config, &env);
     candidate_post(b, controller_event_new(EVENT_STARTUP));
 }

@@ -20,6 +20,7 @@ struct scripted_broker {
     bool running;
     int64_t session, epoch;
     struct broker_config *config;
+    bool unclean_default;         /* in force */
     struct controller *candidate; /* NULL: none */
     GHashTable *replicas;         /* "t-0" -> struct hosted */
     GHashTable *metadata;         /* "t-0" -> leader (GINT_TO_POINTER) */

@@ -342,6 +342,19 @@ static void unclean_by_topic_and_broker(void **state)
     put(w, "/config/brokers/<default>", "{\"version\":1,\"config\":{\"unclean.leader.election.enable\":\"true\"}}");
     world_push(w, controller_event_new(EVENT_UNCLEAN_ELECTION_ENABLE));
     world_settle(w);
+    expect_state(w, "b", 0, "leader -1 epoch 2 isr 2"); /* no broker has been told of it */
+    w->broker[2].unclean_default = w->broker[3].unclean_default = true;
+    world_push(w, controller_event_new(EVENT_UNCLEAN_ELECTION_ENABLE));
+    world_settle(w);
+    expect_state(w, "b", 0, "leader -1 epoch 2 isr 2"); /* the controller is another broker's */
+    w->broker[1].unclean_default = true;
+    put(w, "/config/topics/b", "{\"version\":1,\"config\":{\"unclean.leader.election.enable\":\" False\"}}");
+    world_push(w, controller_event_new(EVENT_UNCLEAN_ELECTION_ENABLE));
+    world_settle(w);
+    expect_state(w, "b", 0, "leader -1 epoch 2 isr 2");
+    put(w, "/config/topics/b", "{\"version\":1,\"config\":{}}");
+    world_push(w, controller_event_new(EVENT_UNCLEAN_ELECTION_ENABLE));
+    world_settle(w);
     expect_state(w, "b", 0, "leader 3 epoch 3 isr 3");
     world_free(w);
 }

@@ -21,6 +21,7 @@ struct daemon {
     struct journal *events, *errors;
     struct controller_thread *thread;
     struct broker_config *config[3];
+    atomic_bool unclean;
     int64_t session[3], epoch[3];
     int not_controller; /* answers NOT_CONTROLLER to broker requests; controller thread */
     int answered;
@@ -166,7 +167,7 @@ static void register_broker(struct daemon *d, int id)
     assert_int_equal(submit(d, txn), ZOK);
     txn_free(txn);
     gen_t gen = settle_hold_now(d->settle);
-    controller_thread_candidate(d->thread, id, d->session[id], d->config[id], gen);
+    controller_thread_candidate(d->thread, id, d->session[id], d->config[id], &d->unclean, gen);
     settle_release(d->settle, gen);
 }
 
