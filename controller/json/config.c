@@ -62,6 +62,8 @@ static bool decode_change(const cJSON *root, char **ret_path, char **ret_why)
         if (!json_field_string(root, "entity_type", &type, ret_why) ||
                 !json_field_string(root, "entity_name", &name, ret_why))
             return false;
+        if (strcmp(type, "topics") != 0 && strcmp(type, "clients") != 0)
+            return json_fail(ret_why, "\"entity_type\" of version 1 is topics or clients, not \"%s\"", json_clip(type));
         *ret_path = g_strdup_printf("%s/%s", type, name);
         return true;
     }

@@ -31,7 +31,8 @@ effective() { sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/topics/t"; }
     put "$M/config/topics/t" '{"version":1,"config":{"retention.ms":"13"}}'
     local bad n=0
     for bad in '"t"' t '{"version":9}' '{"version":2,"entity_path":"nosuch/x"}' '{"version":2,"entity_path":"t"}' \
-        '{"version":2}' '{"version":2,"entity_path":"users/u/clients"}' '{"version":2,"entity_path":"topics/"}' '[]'; do
+        '{"version":2}' '{"version":2,"entity_path":"users/u/clients"}' '{"version":2,"entity_path":"topics/"}' '[]' \
+        '{"version":1,"entity_type":"users","entity_name":"u"}'; do
         put "$N/config_change_" "$bad"
     done
     : >"$N/config_change_"
@@ -39,7 +40,7 @@ effective() { sed -n "s/^$2=//p" "$M/.state/brokers/$1/config/topics/t"; }
     put "$N/config_change_" '{"version":2,"entity_path":"topics/t"}'
     settle
     is "$(effective 1 retention.ms)" 13
-    is "$(grep -c 'broker 1: notification skipped' "$M/.state/errors")" 11
+    is "$(grep -c 'broker 1: notification skipped' "$M/.state/errors")" 12
 }
 
 @test "a broker that was down misses nothing" {

@@ -223,6 +223,8 @@ static void test_config(void **state)
             {"{\"version\":2,\"entity_path\":\"topics\"}", "\"entity_path\" is not <type>/<name>"},
             {"{\"version\":2}", "\"entity_path\" is missing"},
             {"{\"version\":1,\"entity_type\":\"topics\"}", "\"entity_name\" is missing"},
+            {"{\"version\":1,\"entity_type\":\"users\",\"entity_name\":\"u\"}",
+                    "\"entity_type\" of version 1 is topics or clients, not \"users\""},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
         assert_reason(config_change_decode(data(bad[i].text), &path, &why), &why, bad[i].why);

@@ -90,7 +90,9 @@ static void test_versions(void **state)
 static const char *const malformed[] = {"\"t1\"", "t1", "{\"version\":9}", "{\"version\":2,\"entity_path\":\"t1\"}",
         "{\"version\":2}", "{\"version\":\"2\",\"entity_path\":\"topics/a\"}",
         "{\"version\":3,\"entity_path\":\"topics/a\"}", "[2]", "{\"version\":2",
-        "{\"version\":1,\"entity_type\":\"topics\"}", "{\"version\":2,\"entity_path\":5}", "", NULL};
+        "{\"version\":1,\"entity_type\":\"topics\"}", "{\"version\":2,\"entity_path\":5}", "", NULL,
+        "{\"version\":1,\"entity_type\":\"brokers\",\"entity_name\":\"1\"}",
+        "{\"version\":1,\"entity_type\":\"users\",\"entity_name\":\"u\"}"};
 
 static void test_malformed(void **state)
 {
