@@ -93,7 +93,7 @@ static int complete(struct log_dir *d, const struct log_task *task, const char *
 /* Takes back a directory that could not be filled, or another dir that is tried next would be the second to have it. */
 static void take_back(struct log_dir *d, const char *name, int fd)
 {
-    for (int i = 0; log_file_names[i]; i++)
+    for (int i = 0; fd >= 0 && log_file_names[i]; i++)
         (void)unlinkat(fd, log_file_names[i], 0);
     (void)unlinkat(d->fd, name, AT_REMOVEDIR);
 }
@@ -105,12 +105,11 @@ static int create(struct log_dir *d, const char *name, const char *topic_id)
     if (mkdirat(d->fd, name, 0755) < 0)
         return -errno;
     fd = log_dir_open_child(d->fd, name);
-    if (fd < 0)
-        return fd;
-    r = fill(fd, topic_id);
+    r = fd < 0 ? fd : fill(fd, topic_id);
     if (r < 0)
         take_back(d, name, fd);
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return r;
 }
 

@@ -1,5 +1,6 @@
 /* Names, creation and deletion of replicas in a log dir. */
 #include "tests/unit/log_dir_fixture.h"
+#include <sys/resource.h>
 
 /* ---- names ---- */
 
@@ -128,6 +129,23 @@ static void sets_aside_another_topic(void **state)
     assert_false(exists(f, "t-0/keep"));
     g_autofree char *metadata = content(f, "t-0/partition.metadata");
     assert_string_equal(metadata, "version: 0\ntopic_id: " ID_B);
+}
+
+/* The request fails, and whoever has another dir tries that one next. */
+static void no_descriptor_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int r = create(f, "t", 0, ID_A);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(r, -EMFILE);
+    run("test -z \"$(ls '%s')\"", f->path);
+    assert_int_equal(create(f, "t", 0, ID_A), 0);
 }
 
 static void creation_follows_no_link(void **state)
@@ -373,6 +391,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(longest_names, set_up, tear_down),
             cmocka_unit_test_setup_teardown(completes_a_torn_one, set_up, tear_down),
             cmocka_unit_test_setup_teardown(sets_aside_another_topic, set_up, tear_down),
+            cmocka_unit_test_setup_teardown(no_descriptor_leaves_nothing, set_up, tear_down),
             cmocka_unit_test_setup_teardown(creation_follows_no_link, set_up, tear_down),
             cmocka_unit_test_setup_teardown(deletes_everything_inside, set_up, tear_down),
             cmocka_unit_test_setup_teardown(deletes_many_files, set_up, tear_down),
