@@ -5,17 +5,14 @@
 #define BLOCK_SIZE 1000
 #define ATTEMPTS 16
 
-/* Where the next block starts; false if there are no more, or the node cannot be understood. */
 static bool next_start(struct controller *c, const struct bytes *data, int64_t *ret_start)
 {
-    int64_t start, end = -1;
     g_autofree char *why = NULL;
-    if (data && data->len && !producer_id_block_decode(data, &start, &end, &why)) {
+    if (!producer_id_block_next(data, BLOCK_SIZE, ret_start, &why)) {
         complain(c, EINVAL, BLOCK_PATH, "%s", why);
         return false;
     }
-    *ret_start = end + 1;
-    return end <= INT64_MAX - BLOCK_SIZE - 1;
+    return true;
 }
 
 static enum kafka_error allocate(struct controller *c, struct broker_request *r)

@@ -135,13 +135,18 @@ void registration_take_producer_ids(struct incarnation *inc, gen_t gen)
     static const char path[] = "/latest_producer_id_block";
     struct bytes *data = NULL;
     struct zstat stat;
-    int64_t start, end;
+    g_autofree char *why = NULL;
+    int64_t start;
 
     if (mirror_get(inc->engine->config.mirror, path, &data, &stat) != ZOK)
         return;
-    start = data && producer_id_block_decode(data, &start, &end, NULL) && end < INT64_MAX - PRODUCER_ID_BLOCK ? end + 1
-                                                                                                              : 0;
+    bool good = producer_id_block_next(data, PRODUCER_ID_BLOCK, &start, &why);
     bytes_unref(data);
+    if (!good) {
+        journal_error(
+                inc->engine->config.errors, EINVAL, path, "broker %d takes no producer ids: %s", inc->host->id, why);
+        return;
+    }
     struct txn *txn = txn_new(TXN_INTERNAL);
     struct engine_msg *m = engine_msg_new(producer_ids_done);
     txn_set(txn, path, producer_id_block_encode(inc->host->id, start, start + PRODUCER_ID_BLOCK - 1), stat.version);

@@ -86,6 +86,17 @@ bool producer_id_block_decode(const struct bytes *data, int64_t *ret_start, int6
     return good;
 }
 
+bool producer_id_block_next(const struct bytes *data, int64_t len, int64_t *ret_start, char **ret_why)
+{
+    int64_t start, end = -1;
+    if (data && data->len && !producer_id_block_decode(data, &start, &end, ret_why))
+        return false;
+    if (end > INT64_MAX - 1 - len)
+        return json_fail(ret_why, "all producer ids have been given out");
+    *ret_start = end + 1;
+    return true;
+}
+
 struct bytes *producer_id_block_encode(int32_t broker_id, int64_t start, int64_t end)
 {
     GString *out = g_string_new(NULL);

@@ -103,6 +103,8 @@ bool log_dir_event_decode(const struct bytes *data, int32_t *ret_broker_id, char
 struct bytes *log_dir_event_encode(int32_t broker_id);
 /* /latest_producer_id_block */
 bool producer_id_block_decode(const struct bytes *data, int64_t *ret_start, int64_t *ret_end, char **ret_why);
+/* Where the next block of `len` ids starts; no data: at 0. False also if there are no more. */
+bool producer_id_block_next(const struct bytes *data, int64_t len, int64_t *ret_start, char **ret_why);
 struct bytes *producer_id_block_encode(int32_t broker_id, int64_t start, int64_t end);
 /* /feature: `features` is always empty here */
 bool feature_decode(const struct bytes *data, int *ret_version, int *ret_status, char **ret_why);

@@ -282,13 +282,11 @@ static void txn_finished(struct txn *txn, void *arg)
     txn_free(txn);
 }
 
-static void create(struct fixture *f, const char *path, const char *data)
+static void run_txn(struct fixture *f, struct txn *txn)
 {
-    struct txn *txn = txn_new(TXN_CLIENT);
     struct latch l;
 
     latch_init(&l);
-    txn_create(txn, path, data ? bytes_from_string(data) : NULL, 0);
     txn->gen = settle_hold_now(f->settle);
     gen_t gen = txn->gen;
     txn->done = txn_finished;
@@ -297,6 +295,14 @@ static void create(struct fixture *f, const char *path, const char *data)
     assert_int_equal(latch_wait(&l, PATIENCE_S), 0);
     settle_release(f->settle, gen);
     latch_clear(&l);
+}
+
+static void create(struct fixture *f, const char *path, const char *data)
+{
+    struct txn *txn = txn_new(TXN_CLIENT);
+
+    txn_create(txn, path, data ? bytes_from_string(data) : NULL, 0);
+    run_txn(f, txn);
 }
 
 static void topic(struct fixture *f, const char *name, const char *partitions)

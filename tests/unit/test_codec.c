@@ -183,6 +183,13 @@ static void test_feature_and_producer_ids(void **state)
                           data("{\"block_start\":\"0\",\"block_end\":\"9223372036854775808\"}"), &start, &end, &why),
             &why, "\"block_end\" is not a number from 0 to 9223372036854775807");
     assert_true(start == 9007199254740993);
+    assert_true(producer_id_block_next(NULL, 1000, &start, NULL) && start == 0);
+    assert_true(producer_id_block_next(
+            data("{\"block_start\":\"0\",\"block_end\":\"9223372036854774806\"}"), 1000, &start, NULL));
+    assert_true(start == INT64_MAX - 1000);
+    assert_reason(producer_id_block_next(
+                          data("{\"block_start\":\"0\",\"block_end\":\"9223372036854774807\"}"), 1000, &start, &why),
+            &why, "all producer ids have been given out");
 }
 
 /* ---- configuration ---- */

@@ -239,6 +239,17 @@ static void the_old_protocol(void **state)
     assert_int_equal(in_sync(f, "t", 0), 2); /* written by the leader itself */
     g_autoptr(GPtrArray) left = mirror_children(f->mirror, "/isr_change_notification");
     assert_int_equal(left->len, 0);
+    /* ids that may be in use are not given out again */
+    struct txn *txn = txn_new(TXN_CLIENT);
+    txn_set(txn, "/latest_producer_id_block", bytes_from_string("damaged"), -1);
+    run_txn(f, txn);
+    assert_int_equal(kill_broker(f, 1), 0);
+    assert_int_equal(start_broker(f, 1), 0);
+    settle(f);
+    g_autofree char *kept = data_of(f, "/latest_producer_id_block", &stat);
+    assert_string_equal(kept, "damaged");
+    g_autofree char *errors = read_journal(f->errors);
+    assert_non_null(strstr(errors, "/latest_producer_id_block: broker 1 takes no producer ids: "));
     destroy(f);
 }
 
