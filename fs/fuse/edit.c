@@ -31,6 +31,7 @@ void edit_free(struct edit *e)
     bytes_unref(e->patched);
     inode_unref(e->inode);
     handle_unref(e->handle);
+    znode_unref(e->node);
     settle_release(e->mount->settle, e->gen);
     g_free(e);
 }
@@ -62,7 +63,7 @@ static int make_patched(struct edit *e, const struct bytes *data)
 /* What the request is, given the tree as it is now. 0 or an errno. */
 static int look(struct edit *e)
 {
-    if (!e->set_or_create && !e->patch)
+    if (!e->set_or_create && !e->patch && !e->node)
         return 0;
     struct mirror *mirror = e->mount->mirror;
     struct bytes *data = NULL;
@@ -76,7 +77,9 @@ static int look(struct edit *e)
     }
     mirror_unlock(mirror);
     int err = 0;
-    if (!n && (!parent_exists || !e->set_or_create))
+    if (e->node && n != e->node)
+        err = ESTALE;
+    else if (!n && (!parent_exists || !e->set_or_create))
         err = ENOENT;
     else if (n && e->exclusive)
         err = EEXIST;
@@ -118,7 +121,7 @@ static bool may_judge_again(const struct edit *e, int rc)
     if (e->rounds >= MAX_ROUNDS)
         return false;
     if (rc == ZBADVERSION || rc == ZNODEEXISTS || rc == ZNONODE)
-        return e->judge_again || e->set_or_create || e->patch;
+        return e->judge_again || e->set_or_create || e->patch || e->node;
     return e->judge_again && (rc == ZNOTEMPTY || rc == ZNOCHILDRENFOREPHEMERALS);
 }
 
@@ -201,7 +204,7 @@ static bool judge_once(struct edit *e)
     bool again = false;
     e->rounds++;
     int err = look(e);
-    if (err == ENOENT && e->patch && m->policy->is_request && m->policy->is_request(m->policy->ctx, e->path))
+    if (err == ESTALE && e->patch && m->policy->is_request && m->policy->is_request(m->policy->ctx, e->path))
         return conclude(e, 0);
     if (err != 0)
         return conclude(e, err);

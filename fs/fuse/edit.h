@@ -20,6 +20,8 @@ struct edit {
     bool replace;
     /* Set if the node is there, else create (`type` follows). With `exclusive` it must not be there. */
     bool set_or_create, exclusive;
+    /* A reference: `path` must still be this node, or else it is ESTALE; another one by that name is another file. */
+    struct znode *node;
     /* The value is made from the node's present one, for each judgement: the bytes `value` (NULL: none) at `offset`
      * (-1: at the end), or a cut at `offset` if `truncate`. */
     bool patch, truncate;

@@ -74,9 +74,9 @@ static void truncate_by_path(fuse_req_t req, struct inode *i, size_t len)
     mirror_unlock(m->mirror);
     size_t size = value->len;
     bytes_unref(value);
-    znode_unref(n);
     if (i->format == FORMAT_OPAQUE) {
         struct edit *e = edit_new(req, REQ_SET, path, attr_changed);
+        e->node = znode_ref(n);
         e->patch = e->truncate = true;
         e->offset = (int64_t)len;
         e->inode = inode_ref(i);
@@ -86,6 +86,7 @@ static void truncate_by_path(fuse_req_t req, struct inode *i, size_t len)
     } else {
         refuse(req, EINVAL, path, "a value of %zu bytes cut to %zu is none", size, len);
     }
+    znode_unref(n);
 }
 
 static void set_size(fuse_req_t req, struct inode *i, off_t size, struct fuse_file_info *fi)

@@ -44,8 +44,10 @@ static void truncated(struct edit *e, int err)
 
 static void truncate_at_open(fuse_req_t req, struct handle *h, bool create)
 {
-    g_autofree char *path = path_of(mount_of(req), h);
+    struct mount *m = mount_of(req);
+    g_autofree char *path = path_of(m, h);
     struct edit *e = edit_new(req, REQ_SET, path, truncated);
+    e->node = inode_node(m->inodes, h->inode);
     e->value = bytes_new("", 0);
     e->handle = handle_ref(h);
     e->count = create;

@@ -154,6 +154,7 @@ void commit_staged(fuse_req_t req, struct handle *h, enum answer answer, size_t 
     struct edit *e = edit_new(req, REQ_SET, path, committed);
     bool unmade = is_unmade(m, h);
     e->set_or_create = !is_data(h->inode) && (unmade || h->fresh);
+    e->node = h->fresh ? NULL : inode_node(m->inodes, h->inode);
     e->exclusive = unmade && h->inode->staged->exclusive;
     e->value = bytes_new(staging_data(h->staging), staging_len(h->staging));
     e->handle = handle_ref(h);
@@ -194,7 +195,8 @@ static struct edit *new_patch(fuse_req_t req, struct handle *h)
     g_autofree char *path = path_of(m, h);
     struct edit *e = edit_new(req, REQ_SET, path, patched);
     e->patch = true;
-    e->set_or_create = !is_data(h->inode) && is_unmade(m, h);
+    e->node = inode_node(m->inodes, h->inode);
+    e->set_or_create = !is_data(h->inode) && !e->node;
     e->handle = handle_ref(h);
     atomic_store_explicit(&h->busy, true, memory_order_relaxed);
     return e;

@@ -74,6 +74,25 @@ bytes() { od -An -c "$F" | tr -d ' \n'; }
     is "$(head -n 1 "$F")" 30001
 }
 
+@test "a file is not another one that has its name: what still writes to it gets ESTALE" {
+    echo old >"$F"
+    exec 7>>"$F"
+    rm "$F"
+    refused "Stale file handle" bash -c 'echo more >&7'
+    [ ! -e "$F" ]
+    echo new >"$F"
+    refused "Stale file handle" bash -c 'echo more >&7'
+    is "$(cat "$F")" new
+    exec 7>&-
+    # moved away and replaced, as logs are
+    exec 7>>"$F"
+    mv "$F" "$F.1"
+    echo newest >"$F"
+    refused "Stale file handle" bash -c 'echo more >&7'
+    exec 7>&-
+    is "$(cat "$F" "$F.1")" $'newest\nnew'
+}
+
 @test "null data is a directory, empty data a file; .data sets it, and rm of .data sets null" {
     mkdir "$M/app/d"
     [ -d "$M/app/d" ]

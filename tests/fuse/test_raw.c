@@ -40,6 +40,21 @@ static void test_taken_at_the_close(void **state)
     k_release(k, e.nodeid, fh);
 }
 
+/* What is made from a file that has gone does not go to another one by its name. */
+static void test_name_taken_by_another(void **state)
+{
+    uint64_t fh;
+    other_create(k, "/f", "old");
+    uint64_t ino = k_walk(k, "/f");
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_APPEND, &fh), 0);
+    other_delete(k, "/f");
+    other_create(k, "/f", "new");
+    assert_int_equal(k_write(k, ino, fh, "more", 3), 4);
+    assert_int_equal(k_flush(k, ino, fh), ESTALE);
+    assert_stored(k, "/f", "new");
+    k_release(k, ino, fh);
+}
+
 /* An empty new file: at the first close if it was opened exclusively or without truncation. */
 static void test_empty_at_the_first_close(void **state)
 {
@@ -177,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             TEST(test_bytes_as_they_are),
             TEST(test_taken_at_the_close),
+            TEST(test_name_taken_by_another),
             TEST(test_empty_at_the_first_close),
             TEST(test_empty_at_the_end_of_the_command),
             TEST(test_empty_at_release),

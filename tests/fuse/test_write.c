@@ -218,6 +218,41 @@ static void test_json_removed_meanwhile(void **state)
     k_release(k, ino, fh);
 }
 
+/* Another file has the name: what is made from the one that was opened must not go there. */
+static void test_name_taken_by_another(void **state)
+{
+    uint64_t fh;
+    struct fuse_entry_out e;
+    const char *const paths[] = {"/f", "/f.json"};
+    for (int i = 0; i < 2; i++) {
+        other_create(k, paths[i], "[1]");
+        uint64_t ino = k_walk(k, paths[i]);
+        assert_int_equal(k_open(k, ino, O_RDWR, &fh), 0);
+        other_delete(k, paths[i]);
+        assert_int_equal(k_write(k, ino, fh, "2", 1), -ESTALE);
+        assert_false(mirror_exists(k->mirror, paths[i]));
+        other_create(k, paths[i], "[3,4]");
+        assert_int_equal(k_write(k, ino, fh, "2", 1), -ESTALE);
+        assert_stored(k, paths[i], "[3,4]");
+        k_release(k, ino, fh);
+    }
+    /* without a handle, and at an open with truncation, the kernel looks the name up again */
+    uint64_t ino = k_walk(k, "/f");
+    other_delete(k, "/f");
+    assert_int_equal(k_truncate(k, ino, 0, 0), ESTALE);
+    other_create(k, "/f", "new");
+    assert_int_equal(k_truncate(k, ino, 0, 0), ESTALE);
+    assert_int_equal(k_open(k, ino, O_WRONLY | O_TRUNC, &fh), ESTALE);
+    assert_stored(k, "/f", "new");
+    /* one that has been made by this handle */
+    assert_int_equal(k_create(k, 1, "g", O_WRONLY | O_EXCL, 0644, &e, &fh), 0);
+    other_delete(k, "/g");
+    other_create(k, "/g", "other");
+    assert_int_equal(k_write(k, e.nodeid, fh, "mine", 0), -ESTALE);
+    assert_stored(k, "/g", "other");
+    k_release(k, e.nodeid, fh);
+}
+
 static void test_json_in_the_middle(void **state)
 {
     uint64_t fh;
@@ -304,6 +339,7 @@ int main(void)
             TEST(test_json_never_completed),
             TEST(test_json_exclusive),
             TEST(test_json_removed_meanwhile),
+            TEST(test_name_taken_by_another),
             TEST(test_json_in_the_middle),
             TEST(test_json_refused_in_the_middle),
             TEST(test_json_makes_a_directory),
