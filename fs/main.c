@@ -128,17 +128,21 @@ static int find_mountpoint(struct app *a, const char *mountpoint, char **why)
 
 /* ---- opening ---- */
 
+/* The pid of who has the store ends the text. He is waited for if he is on his way out: unmounted already, or killed.
+ */
+static bool predecessor_ends(const char *source, const char *why)
+{
+    const char *number = strrchr(why, ' ');
+    pid_t pid = number ? (pid_t)strtol(number + 1, NULL, 10) : 0;
+    return pid > 0 && (!mounted_source(source) || process_dying(pid)) && process_wait_end(pid, PREDECESSOR_MS);
+}
+
 static int open_store(struct app *a, char **why)
 {
     const struct store_config config = {.now_ms = now_ms, .feed = feed, .failed = store_failed, .ctx = a};
     bool read_only = a->options->read_only;
     int rc = store_open_lmdb(a->metadata, /* create= */ !read_only, read_only, &config, &a->store, why);
-    if (rc != -EBUSY)
-        return rc;
-    /* The holder's pid ends the text. It is waited for if it is on its way out: unmounted already, or killed. */
-    const char *number = strrchr(*why, ' ');
-    pid_t pid = number ? (pid_t)strtol(number + 1, NULL, 10) : 0;
-    if (pid <= 0 || (mounted_source(a->source) && !process_dying(pid)) || !process_wait_end(pid, PREDECESSOR_MS))
+    if (rc != -EBUSY || !predecessor_ends(a->source, *why))
         return rc;
     g_clear_pointer(why, g_free);
     return store_open_lmdb(a->metadata, !read_only, read_only, &config, &a->store, why);
@@ -331,19 +335,33 @@ static int mount_source(const struct options *o)
 
 /* ---- offline ---- */
 
+static int run_offline(enum command command, const char *metadata, char **why)
+{
+    return command == COMMAND_CHECK  ? store_check(metadata, stdout, why)
+           : command == COMMAND_DUMP ? store_dump(metadata, stdout, why)
+                                     : store_load_text(metadata, stdin, why);
+}
+
 static int work_offline(const struct options *o)
 {
     g_autofree char *metadata = g_build_filename(o->source, "metadata", NULL), *why = NULL;
-    int rc = o->command == COMMAND_CHECK  ? store_check(metadata, stdout, &why)
-             : o->command == COMMAND_DUMP ? store_dump(metadata, stdout, &why)
-                                          : store_load_text(metadata, stdin, &why);
+    int rc = run_offline(o->command, metadata, &why);
+    if (rc == -EBUSY) {
+        char *real = realpath(o->source, NULL);
+        if (real && why && predecessor_ends(real, why)) {
+            g_clear_pointer(&why, g_free);
+            rc = run_offline(o->command, metadata, &why);
+        }
+        free(real);
+    }
     if (rc < 0)
         daemon_fail(why ? why : strerror(-rc));
-    if (rc == 0 && fflush(stdout) != 0) {
-        daemon_fail(strerror(errno));
-        return 1;
-    }
     return rc == 0 ? 0 : 1;
+}
+
+static int print(const char *text)
+{
+    return fputs(text, stdout) < 0;
 }
 
 int main(int argc, char **argv)
@@ -356,13 +374,17 @@ int main(int argc, char **argv)
     if (options_parse(argc, argv, &o, &why) < 0)
         daemon_fail(why);
     else if (o.command == COMMAND_HELP)
-        status = fputs(options_help, stdout) < 0;
+        status = print(options_help);
     else if (o.command == COMMAND_VERSION)
-        status = puts("kafkafs " KAFKAFS_VERSION) < 0;
+        status = print("kafkafs " KAFKAFS_VERSION "\n");
     else if (o.command == COMMAND_MOUNT)
         status = mount_source(&o);
     else
         status = work_offline(&o);
+    if (o.command != COMMAND_MOUNT && status == 0 && fflush(stdout) != 0) {
+        daemon_fail(strerror(errno));
+        status = 1;
+    }
     options_clear(&o);
     return status;
 }

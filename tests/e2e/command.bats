@@ -20,6 +20,10 @@ wrong() {
     [[ $output == *--brokers* ]]
     run -0 "$KAFKAFS" -V
     [[ $output =~ [0-9]+\.[0-9]+ ]]
+    local option
+    for option in -h -V; do
+        refused "No space left" bash -c '"$0" "$1" >/dev/full' "$KAFKAFS" $option
+    done
 }
 
 @test "wrong options and arguments" {

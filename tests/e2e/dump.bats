@@ -21,6 +21,16 @@ setup() {
     run ! "$KAFKAFS" --dump "$W/none"
 }
 
+@test "straight after umount: they wait until the daemon has ended" {
+    umount "$M"
+    run -0 "$KAFKAFS" --dump "$C"
+    daemon_ends 0
+    start_kafkafs
+    fusermount3 -u "$M"
+    run -0 "$KAFKAFS" --check "$C"
+    daemon_ends 0
+}
+
 @test "dump and load give the same tree" {
     stop_kafkafs
     "$KAFKAFS" --dump "$C" >"$W/dump"
