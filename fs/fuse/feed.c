@@ -83,6 +83,7 @@ static void created(const struct feed *f, const struct change *c)
 
 static void deleted(const struct feed *f, const struct change *c)
 {
+    inode_unlink_temps(f->m->inodes, c->ino);
     if (own(f, c->path, REQ_UNLINK, REQ_RMDIR))
         return;
     if (own(f, c->path, REQ_RENAME, REQ_RENAME)) {

@@ -15,7 +15,7 @@ struct inode_table {
     GHashTable *virtuals;   /* path -> struct inode, the latest; no reference */
     GHashTable *shown_inos; /* path of a journal -> its st_ino */
     uint64_t next_own;
-    GHashTable *temps; /* "PARENT/NAME" -> struct inode, with a reference */
+    GHashTable *temps; /* number of a directory -> its private files: name -> struct inode, with a reference */
 };
 
 static void staged_free(struct staged *s)
@@ -24,7 +24,7 @@ static void staged_free(struct staged *s)
     g_free(s);
 }
 
-static void temp_free(struct temp *t)
+void temp_free(struct temp *t)
 {
     g_free(t->name);
     staging_free(t->content);
@@ -64,6 +64,11 @@ static void unref(void *i)
     inode_unref(i);
 }
 
+static void unref_table(void *table)
+{
+    g_hash_table_unref(table);
+}
+
 struct inode_table *inode_table_new(struct mirror *mirror, const struct policy *policy, bool raw)
 {
     struct inode_table *t = g_new0(struct inode_table, 1);
@@ -74,7 +79,7 @@ struct inode_table *inode_table_new(struct mirror *mirror, const struct policy *
     t->by_ino = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, unref);
     t->virtuals = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     t->shown_inos = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    t->temps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, unref);
+    t->temps = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, unref_table);
     t->next_own = OWN_NUMBERS;
     mirror_rdlock(mirror);
     inode_unref(inode_lookup_node(t, mirror_root(mirror), INODE_NODE, "/"));
@@ -165,17 +170,17 @@ struct inode *inode_new_staged(struct inode_table *t, struct staged *staged)
     return i;
 }
 
-static char *temp_key(uint64_t parent, const char *name)
-{
-    return g_strdup_printf("%" G_GUINT64_FORMAT "/%s", parent, name);
-}
-
 struct inode *inode_new_temp(struct inode_table *t, struct temp *temp)
 {
     pthread_mutex_lock(&t->lock);
     struct inode *i = enter(t, INODE_TEMP, t->next_own++);
     i->temp = temp;
-    g_hash_table_insert(t->temps, temp_key(temp->parent, temp->name), inode_ref(i));
+    GHashTable *siblings = g_hash_table_lookup(t->temps, &temp->parent);
+    if (!siblings) {
+        siblings = g_hash_table_new_full(g_str_hash, g_str_equal, /* in the inode */ NULL, unref);
+        g_hash_table_insert(t->temps, g_memdup2(&temp->parent, sizeof temp->parent), siblings);
+    }
+    g_hash_table_insert(siblings, temp->name, inode_ref(i));
     pthread_mutex_unlock(&t->lock);
     return i;
 }
@@ -326,14 +331,11 @@ bool inode_alive(const struct inode *i)
 
 struct inode *inode_find_temp(struct inode_table *t, uint64_t parent, const char *name)
 {
-    struct inode *i = NULL;
     pthread_mutex_lock(&t->lock);
-    if (g_hash_table_size(t->temps) > 0) {
-        g_autofree char *key = temp_key(parent, name);
-        i = g_hash_table_lookup(t->temps, key);
-        if (i)
-            inode_ref(i);
-    }
+    GHashTable *siblings = g_hash_table_lookup(t->temps, &parent);
+    struct inode *i = siblings ? g_hash_table_lookup(siblings, name) : NULL;
+    if (i)
+        inode_ref(i);
     pthread_mutex_unlock(&t->lock);
     return i;
 }
@@ -341,10 +343,28 @@ struct inode *inode_find_temp(struct inode_table *t, uint64_t parent, const char
 void inode_unlink_temp(struct inode_table *t, struct inode *i)
 {
     pthread_mutex_lock(&t->lock);
-    if (i->temp->parent != 0) {
-        g_autofree char *key = temp_key(i->temp->parent, i->temp->name);
+    uint64_t parent = i->temp->parent;
+    if (parent != 0) {
+        GHashTable *siblings = g_hash_table_lookup(t->temps, &parent);
         i->temp->parent = 0;
-        g_hash_table_remove(t->temps, key);
+        g_hash_table_remove(siblings, i->temp->name);
+        if (g_hash_table_size(siblings) == 0)
+            g_hash_table_remove(t->temps, &parent);
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+void inode_unlink_temps(struct inode_table *t, uint64_t parent)
+{
+    GHashTableIter iter;
+    void *i;
+    pthread_mutex_lock(&t->lock);
+    GHashTable *siblings = g_hash_table_lookup(t->temps, &parent);
+    if (siblings) {
+        g_hash_table_iter_init(&iter, siblings);
+        while (g_hash_table_iter_next(&iter, NULL, &i))
+            ((struct inode *)i)->temp->parent = 0;
+        g_hash_table_remove(t->temps, &parent);
     }
     pthread_mutex_unlock(&t->lock);
 }

@@ -36,7 +36,8 @@ struct staged {
     size_t size;    /* of what is staged (table lock) */
 };
 
-/* INODE_TEMP. But for the first three members it is used on the FUSE thread only. */
+/* INODE_TEMP, private until it is unlinked, or its directory removed. But for the first three members it is used on the
+ * FUSE thread only. */
 struct temp {
     uint64_t parent; /* inode of the directory; 0: unlinked, or renamed over a node (table lock) */
     bool taken;      /* the content is the value of a rename that is under way or has succeeded (table lock) */
@@ -97,6 +98,7 @@ struct inode *inode_lookup_node(struct inode_table *t, struct znode *n, enum ino
 /* New inodes of the other kinds, with one lookup; the last argument is taken over. A new reference. */
 struct inode *inode_new_staged(struct inode_table *t, struct staged *staged);
 struct inode *inode_new_temp(struct inode_table *t, struct temp *temp);
+void temp_free(struct temp *temp); /* that has not become an inode */
 /* For the same path, kind and view the inode that is there. */
 struct inode *inode_lookup_virtual(struct inode_table *t, struct virtual_file *v);
 
@@ -124,6 +126,8 @@ bool inode_alive(const struct inode *i);
 /* Private temporary files by name; the caller holds the inode. */
 struct inode *inode_find_temp(struct inode_table *t, uint64_t parent, const char *name); /* a new reference */
 void inode_unlink_temp(struct inode_table *t, struct inode *i);
+/* All of a directory that has been removed. Any thread. */
+void inode_unlink_temps(struct inode_table *t, uint64_t parent);
 bool inode_temp_is_linked(struct inode_table *t, struct inode *i);
 /* A rename takes the content as a node's value; it is given back if that fails. */
 void inode_take_temp(struct inode_table *t, struct inode *i, bool taken);

@@ -135,6 +135,17 @@ static bool is_private(mode_t mode, int flags)
     return (flags & O_ACCMODE) == O_RDWR && (flags & O_EXCL) && (mode & 0777) == 0600;
 }
 
+/* Enters it, unless its directory has been removed, with all that was in it. NULL then. */
+static struct inode *enter_temp(struct mount *m, struct temp *t)
+{
+    struct inode *directory = inode_get(m->inodes, t->parent);
+    mirror_rdlock(m->mirror);
+    struct inode *i = directory && inode_alive(directory) ? inode_new_temp(m->inodes, t) : NULL;
+    mirror_unlock(m->mirror);
+    inode_unref(directory);
+    return i;
+}
+
 static void create_temp(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, int flags)
 {
     struct mount *m = mount_of(req);
@@ -147,9 +158,14 @@ static void create_temp(fuse_req_t req, fuse_ino_t parent, const char *name, mod
     t->gid = fuse_req_ctx(req)->gid;
     clock_gettime(CLOCK_REALTIME, &t->mtime);
     t->atime = t->ctime = t->mtime;
-    struct inode *i = inode_new_temp(m->inodes, t);
-    open_temp(req, i, flags, true);
-    inode_unref(i);
+    struct inode *i = enter_temp(m, t);
+    if (i) {
+        open_temp(req, i, flags, true);
+        inode_unref(i);
+    } else {
+        temp_free(t);
+        fuse_reply_err(req, ESTALE);
+    }
 }
 
 static void reply_new(fuse_req_t req, struct inode *i, int flags, double timeout, bool made)

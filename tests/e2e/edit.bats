@@ -50,6 +50,19 @@ setup() {
     is "$(version "$F")" $((V + 1))
 }
 
+@test "a directory takes the private files in it along, and their memory" {
+    for i in {1..40}; do
+        mkdir "$M/d"
+        f=$(mktemp "$M/d/tmp.XXXXXX")
+        head -c 10000000 /dev/zero >"$f"
+        rm -r "$M/d"
+        [ ! -e "$f" ]
+    done
+    f=$(mktemp "$M/tmp.XXXXXX")
+    head -c 10000000 /dev/zero >"$f"
+    rm "$f"
+}
+
 @test "mv of a file is one change; onto an existing name it replaces the value" {
     mv "$F" "$M/config/topics/u"
     is "$(ls "$M/config/topics")" u

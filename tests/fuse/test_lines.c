@@ -309,6 +309,37 @@ static void test_private(void **state)
     assert_true(mirror_exists(k->mirror, "/d/wronly"));
 }
 
+/* It cannot be listed, so it is nobody's business to remove it before its directory; but who has it open keeps it. */
+static void test_private_in_a_removed_directory(void **state)
+{
+    for (int by_another = 0; by_another < 2; by_another++) {
+        struct fuse_entry_out e;
+        struct fuse_attr_out a;
+        uint64_t fh;
+        assert_int_equal(k_mkdir(k, 1, "d", &e), 0);
+        uint64_t d = e.nodeid;
+        assert_int_equal(k_create(k, d, "open", O_RDWR | O_EXCL, 0600, &e, &fh), 0);
+        uint64_t open = e.nodeid, open_fh = fh;
+        assert_int_equal(k_create(k, d, "closed", O_RDWR | O_EXCL, 0600, &e, &fh), 0);
+        assert_int_equal(k_write(k, e.nodeid, fh, "abc", 0), 3);
+        k_release(k, e.nodeid, fh);
+        k_forget(k, e.nodeid, 1);
+        if (by_another)
+            other_delete(k, "/d");
+        else
+            assert_int_equal(k_rmdir(k, 1, "d"), 0);
+        assert_int_equal(atomic_load(&k->mount->budget.used), 0);
+        assert_int_equal(k_create(k, d, "late", O_RDWR | O_EXCL, 0600, &e, &fh), ESTALE);
+        assert_int_equal(k_write(k, open, open_fh, "defg", 0), 4);
+        assert_int_equal(k_getattr(k, open, &a), 0);
+        assert_int_equal(a.attr.nlink, 0);
+        k_release(k, open, open_fh);
+        k_forget(k, open, 1);
+        assert_int_equal(k_getattr(k, open, &a), ESTALE);
+        assert_int_equal(atomic_load(&k->mount->budget.used), 0);
+    }
+}
+
 /* What has become a node's value is that node's: nothing written here would reach it. */
 static void test_private_kept_open(void **state)
 {
@@ -369,6 +400,7 @@ int main(void)
             TEST(test_command),
             TEST(test_command_with_a_value),
             TEST(test_private),
+            TEST(test_private_in_a_removed_directory),
             TEST(test_private_kept_open),
             TEST(test_too_much),
     };
