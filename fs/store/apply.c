@@ -83,8 +83,10 @@ static int check_create(const struct op *op)
 {
     g_autofree char *probe = op->flags & CREATE_SEQUENTIAL ? g_strconcat(op->path, "0000000000", NULL) : NULL;
     const char *path = probe ? probe : op->path;
-    if (!path_valid(path) || strlen(path) > STORE_PATH_MAX || strlen(path_name(path)) > RECORD_NAME_MAX)
+    if (!path_valid(path))
         return ZBADARGUMENTS;
+    if (strlen(path) > STORE_PATH_MAX || strlen(path_name(path)) > RECORD_NAME_MAX)
+        return ZNAMETOOLONG;
     return op->data && op->data->len > ZNODE_MAX_DATA ? ZTOOLARGE : ZOK;
 }
 

@@ -22,6 +22,7 @@ static const struct {
         {ZSTORENOSPACE, "ZSTORENOSPACE", ENOSPC},
         {ZSTOREIO, "ZSTOREIO", EIO},
         {ZTOOLARGE, "ZTOOLARGE", EFBIG},
+        {ZNAMETOOLONG, "ZNAMETOOLONG", ENAMETOOLONG},
 };
 
 const char *zerr_name(int rc)

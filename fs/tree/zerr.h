@@ -16,7 +16,8 @@ enum zerr {
     ZNOTREADONLY = -119, /* the store is read-only: mounted so, or after an I/O error */
     ZSTORENOSPACE = -1001,
     ZSTOREIO = -1002,
-    ZTOOLARGE = -1003, /* over ZNODE_MAX_DATA */
+    ZTOOLARGE = -1003,    /* over ZNODE_MAX_DATA */
+    ZNAMETOOLONG = -1004, /* a name or a path that the store cannot keep */
 };
 
 /* The largest data of a znode, in bytes: ZooKeeper's 1 MB packet less room for paths and headers. */
@@ -26,5 +27,6 @@ enum zerr {
 const char *zerr_name(int rc);
 /* The one place where a store error becomes an errno (positive): ZNONODE -> ENOENT, ZBADVERSION -> ESTALE,
  * ZNODEEXISTS -> EEXIST, ZNOTEMPTY -> ENOTEMPTY, ZNOCHILDRENFOREPHEMERALS -> ENOTDIR, ZSESSIONEXPIRED -> ESTALE,
- * ZNOTREADONLY -> EROFS, ZSTORENOSPACE -> ENOSPC, ZTOOLARGE -> EFBIG, ZBADARGUMENTS -> EINVAL, others EIO. */
+ * ZNOTREADONLY -> EROFS, ZSTORENOSPACE -> ENOSPC, ZTOOLARGE -> EFBIG,
+ * ZNAMETOOLONG -> ENAMETOOLONG, ZBADARGUMENTS -> EINVAL, others EIO. */
 int zerr_errno(int rc);

@@ -30,6 +30,20 @@ long() { printf "$1%.0s" $(seq "$2"); }
     done
 }
 
+@test "so is a path of more than 4,095" {
+    mkdir "$M/deep"
+    cd "$M/deep"
+    for i in {1..20}; do
+        mkdir "$(long d 200)"
+        cd "$(long d 200)"
+    done
+    refused "$ENAMETOOLONG" mkdir "$(long d 200)"
+    refused "$ENAMETOOLONG" bash -c 'echo x >"$0"' "$(long f 100)"
+    echo x >f
+    cd /
+    rm -r "$M/deep"
+}
+
 @test ".data, .state and what looks like an encoding are percent-encoded" {
     mkdir "$M/app"
     put "$M/app/%2Edata" one

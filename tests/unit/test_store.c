@@ -207,10 +207,10 @@ static void test_arguments(void **state)
     while (deep->len < 4094)
         g_string_append(deep, "/d");
     assert_int_equal(fixture_create(&f, good, "x"), ZOK);
-    assert_int_equal(fixture_create(&f, bad, "x"), ZBADARGUMENTS);
+    assert_int_equal(fixture_create(&f, bad, "x"), ZNAMETOOLONG);
     assert_int_equal(fixture_create(&f, deep->str, "x"), ZNONODE);
     g_string_append(deep, "/d");
-    assert_int_equal(fixture_create(&f, deep->str, "x"), ZBADARGUMENTS);
+    assert_int_equal(fixture_create(&f, deep->str, "x"), ZNAMETOOLONG);
     assert_int_equal(fixture_create(&f, "/", "x"), ZNODEEXISTS);
     assert_int_equal(fixture_create(&f, "relative", "x"), ZBADARGUMENTS);
     assert_int_equal(fixture_create(&f, "/a/", "x"), ZBADARGUMENTS);

@@ -74,6 +74,7 @@ static void test_errors(void **state)
     assert_int_equal(zerr_errno(ZNOTREADONLY), EROFS);
     assert_int_equal(zerr_errno(ZSTORENOSPACE), ENOSPC);
     assert_int_equal(zerr_errno(ZTOOLARGE), EFBIG);
+    assert_int_equal(zerr_errno(ZNAMETOOLONG), ENAMETOOLONG);
     assert_int_equal(zerr_errno(-9999), EIO);
 }
 
