@@ -38,8 +38,7 @@ static struct txn *begin(struct plan *ret)
 struct end {
     bool exists, directory;
     struct bytes *data; /* a reference */
-    int32_t version;
-    int64_t owner;
+    struct zstat stat;
 };
 
 static struct end look(struct mirror *m, const char *path)
@@ -51,27 +50,26 @@ static struct end look(struct mirror *m, const char *path)
         e.exists = true;
         e.directory = znode_is_directory(n);
         e.data = bytes_ref(znode_data(n));
-        e.version = znode_stat(n)->version;
-        e.owner = znode_stat(n)->ephemeral_owner;
+        e.stat = *znode_stat(n);
     }
     mirror_unlock(m);
     return e;
 }
 
-/* A leaf moves: its data under the new name, in one transaction. The data was read here, so its version is checked; a
- * target that comes or goes meanwhile fails as well, and the request is judged again. */
+/* A leaf moves: its data under the new name, in one transaction. The data was read here, so the node must still be that
+ * one; a target that comes or goes meanwhile fails as well, and the request is judged again. */
 static void plan_rename(struct mirror *m, const struct request *request, struct plan *ret)
 {
     struct end from = {.exists = true, .data = bytes_ref((struct bytes *)request->value)};
     if (request->path)
         from = look(m, request->path);
     struct end to = look(m, request->new_path);
-    ret->of_source = !from.exists || from.directory || from.owner != 0;
+    ret->of_source = !from.exists || from.directory || from.stat.ephemeral_owner != 0;
     if (!from.exists)
         fail(ret, ENOENT);
     else if (from.directory)
         plan_refuse(ret, EPERM, "a directory cannot be renamed: ZooKeeper has no such operation");
-    else if (from.owner != 0)
+    else if (from.stat.ephemeral_owner != 0)
         plan_refuse(ret, EPERM, "an ephemeral node belongs to its session and cannot be renamed");
     else if (to.exists && !request->replace)
         fail(ret, EEXIST);
@@ -80,11 +78,11 @@ static void plan_rename(struct mirror *m, const struct request *request, struct 
     else {
         struct txn *txn = begin(ret);
         if (to.exists)
-            ret->result_op = txn_set(txn, request->new_path, bytes_ref(from.data), to.version);
+            txn_expect(txn, ret->result_op = txn_set(txn, request->new_path, bytes_ref(from.data), -1), &to.stat);
         else
             ret->result_op = txn_create(txn, request->new_path, bytes_ref(from.data), 0);
         if (request->path)
-            txn_delete(txn, request->path, from.version);
+            txn_expect(txn, txn_delete(txn, request->path, -1), &from.stat);
         ret->judge_again = true;
     }
     bytes_unref(from.data);
@@ -101,7 +99,7 @@ static void plan_append(struct mirror *m, const struct request *request, struct 
     g_byte_array_append(all, (const guint8 *)request->value->data, request->value->len);
     struct txn *txn = begin(ret);
     if (e.exists)
-        txn_set(txn, request->path, bytes_new(all->data, all->len), e.version);
+        txn_expect(txn, txn_set(txn, request->path, bytes_new(all->data, all->len), -1), &e.stat);
     else
         txn_create(txn, request->path, bytes_new(all->data, all->len), 0);
     ret->judge_again = true;

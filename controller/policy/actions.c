@@ -273,8 +273,9 @@ static void plan_append(const struct actions *a, const struct request *r, struct
     ret->type = PLAN_TXN;
     ret->judge_again = true;
     ret->txn = txn_new(TXN_CLIENT);
-    ret->result_op =
-            exists ? txn_set(ret->txn, r->path, stored, stat.version) : txn_create(ret->txn, r->path, stored, 0);
+    ret->result_op = exists ? txn_set(ret->txn, r->path, stored, -1) : txn_create(ret->txn, r->path, stored, 0);
+    if (exists)
+        txn_expect(ret->txn, ret->result_op, &stat);
 }
 
 /* ---- renames ---- */
@@ -331,7 +332,7 @@ static void plan_rename(const struct actions *a, const struct request *r, struct
     bytes_unref(data);
 
     if (r->path && ret->type == PLAN_TXN) {
-        txn_delete(ret->txn, r->path, source.version);
+        txn_expect(ret->txn, txn_delete(ret->txn, r->path, -1), &source);
         ret->judge_again = true;
     } else if (ret->type == PLAN_NOTHING) {
         plan_clear(ret);

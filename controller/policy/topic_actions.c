@@ -90,7 +90,7 @@ static void plan_next_value(
     ret->type = PLAN_TXN;
     ret->judge_again = true;
     ret->txn = txn_new(TXN_CLIENT);
-    txn_set(ret->txn, r->path, value, stat.version);
+    txn_expect(ret->txn, txn_set(ret->txn, r->path, value, -1), &stat);
 }
 
 void plan_topic_value(
@@ -158,7 +158,7 @@ static bool refuse_number(const struct topic_assignment *old, const char *topic,
 }
 
 static void plan_grown(const struct actions *a, const struct request *r, const char *topic_path,
-        const struct bytes *stored, int32_t version, struct topic_assignment *old, struct plan *ret)
+        const struct bytes *stored, const struct zstat *seen, struct topic_assignment *old, struct plan *ret)
 {
     struct broker_ids *replicas;
     char *why;
@@ -177,7 +177,7 @@ static void plan_grown(const struct actions *a, const struct request *r, const c
     ret->type = PLAN_TXN;
     ret->judge_again = true;
     ret->txn = txn_new(TXN_CLIENT);
-    txn_set(ret->txn, topic_path, grown, version);
+    txn_expect(ret->txn, txn_set(ret->txn, topic_path, grown, -1), seen);
     ret->result_op = txn_create(ret->txn, r->path, NULL, 0);
 }
 
@@ -199,7 +199,7 @@ void plan_new_partition(const struct actions *a, const struct request *r, struct
     if (old && is_being_deleted(a, topic))
         plan_refuse(ret, EBUSY, "topic %s is being deleted", topic);
     else if (old && parse_id(path_name(r->path), &number) && !refuse_number(old, topic, number, ret))
-        plan_grown(a, r, topic_path, stored, stat.version, old, ret);
+        plan_grown(a, r, topic_path, stored, &stat, old, ret);
     bytes_unref(stored);
     topic_assignment_free(old);
 }

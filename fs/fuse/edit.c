@@ -74,6 +74,7 @@ static int look(struct edit *e)
     if (n) {
         data = bytes_ref(znode_data(n));
         e->version = znode_stat(n)->version;
+        e->czxid = znode_stat(n)->czxid;
     }
     mirror_unlock(mirror);
     int err = 0;
@@ -166,12 +167,15 @@ const struct edit *edit_of_commit(const struct commit *c)
     return c->txn && c->txn->done == edit_done ? c->txn->arg : NULL;
 }
 
-/* A value made from the node's data must meet that same data again. */
-static void pin_version(struct edit *e, struct txn *txn)
+/* What is meant for one node must meet that node again, and a value made from its data the same data. */
+static void pin(struct edit *e, struct txn *txn)
 {
     for (size_t i = 0; i < txn->n_ops; i++) {
         struct op *op = &txn->ops[i];
-        if (op->type == OP_SET && op->version == -1 && strcmp(op->path, e->path) == 0)
+        if (op->type != OP_SET || op->version != -1 || strcmp(op->path, e->path) != 0)
+            continue;
+        op->czxid = e->czxid;
+        if (e->patch)
             op->version = e->version;
     }
 }
@@ -182,8 +186,8 @@ static void submit_txn(struct edit *e, struct plan *plan)
     plan->txn = NULL;
     e->judge_again = plan->judge_again;
     e->result_op = plan->result_op;
-    if (e->patch && e->type == REQ_SET)
-        pin_version(e, txn);
+    if ((e->patch || e->node) && e->type == REQ_SET)
+        pin(e, txn);
     txn->origin = TXN_CLIENT;
     txn->gen = e->gen;
     txn->done = edit_done;

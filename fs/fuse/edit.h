@@ -40,7 +40,8 @@ struct edit {
     /* ---- edit.c's own ---- */
     gen_t gen;
     struct bytes *patched;
-    int32_t version; /* of the node `patched` was made from, -1: of none */
+    int32_t version; /* of the node that was looked at, -1: there was none */
+    int64_t czxid;
     bool judge_again;
     bool *again; /* while `finish` runs: set if that submits it again */
     unsigned rounds;

@@ -65,6 +65,12 @@ size_t txn_check(struct txn *txn, const char *path, int32_t version)
     return append(txn, &(struct op){.type = OP_CHECK, .path = g_strdup(path), .version = version});
 }
 
+void txn_expect(struct txn *txn, size_t i, const struct zstat *seen)
+{
+    txn->ops[i].version = seen->version;
+    txn->ops[i].czxid = seen->czxid;
+}
+
 size_t txn_size(const struct txn *txn)
 {
     size_t size = 0;

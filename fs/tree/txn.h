@@ -62,5 +62,7 @@ size_t txn_create(struct txn *txn, const char *path, struct bytes *data, unsigne
 size_t txn_set(struct txn *txn, const char *path, struct bytes *data, int32_t version);
 size_t txn_delete(struct txn *txn, const char *path, int32_t version);
 size_t txn_check(struct txn *txn, const char *path, int32_t version);
+/* Operation `i` expects the very node, as it is, that `seen` was read of. */
+void txn_expect(struct txn *txn, size_t i, const struct zstat *seen);
 /* Paths and data in bytes: what ZooKeeper's packet limit counts. */
 size_t txn_size(const struct txn *txn);

@@ -176,6 +176,32 @@ static void test_rename_conflict(void **state)
     assert_false(mirror_exists(mirror, "/g"));
 }
 
+/* Another node by that name has the versions of the one before: it is not the one that was looked at. */
+static void test_made_again_meanwhile(void **state)
+{
+    struct bytes *more = bytes_from_string("more");
+    const struct request requests[] = {
+            {.type = REQ_RENAME, .path = "/f", .new_path = "/g"},
+            {.type = REQ_RENAME, .new_path = "/f", .value = more, .replace = true},
+            {.type = REQ_APPEND, .path = "/f", .value = more},
+    };
+    make("/f", "one");
+    for (size_t i = 0; i < G_N_ELEMENTS(requests); i++) {
+        ask(&requests[i]);
+        struct plan early = plan;
+        plan = (struct plan){0};
+        ask(&(struct request){.type = REQ_UNLINK, .path = "/f"});
+        assert_int_equal(commit(), ZOK);
+        make("/f", "two");
+        plan = early;
+        assert_true(plan.judge_again);
+        assert_int_equal(commit(), ZBADVERSION);
+        holds("/f", "two");
+        assert_false(mirror_exists(mirror, "/g"));
+    }
+    bytes_unref(more);
+}
+
 static void test_refuse(void **state)
 {
     plan_clear(&plan);
@@ -194,6 +220,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(test_append, setup, teardown),
             cmocka_unit_test_setup_teardown(test_rename, setup, teardown),
             cmocka_unit_test_setup_teardown(test_rename_conflict, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_made_again_meanwhile, setup, teardown),
             cmocka_unit_test_setup_teardown(test_refuse, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
