@@ -54,6 +54,13 @@ static char *real_path(const char *path)
     return copy;
 }
 
+/* The daemon leaves the working directory, and reads a file anew when its broker is started again. */
+static char *absolute_path(const char *path)
+{
+    g_autofree char *here = g_get_current_dir();
+    return g_path_is_absolute(path) ? g_strdup(path) : g_build_filename(here, path, NULL);
+}
+
 /* A log dir that an earlier broker has; NULL if none. */
 static const char *dir_taken(const struct taken *t, const struct broker_config *config, const char **ret_owner)
 {
@@ -134,8 +141,10 @@ static int add_files(struct cluster *c, const struct cluster_config *config, GPt
             .dirs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
     };
     int rc = 0;
-    for (guint i = 0; rc == 0 && config->broker_files && i < config->broker_files->len; i++)
-        rc = add_file(c, &t, config->broker_files->pdata[i], /* required= */ true, ret_why);
+    for (guint i = 0; rc == 0 && config->broker_files && i < config->broker_files->len; i++) {
+        g_autofree char *file = absolute_path(config->broker_files->pdata[i]);
+        rc = add_file(c, &t, file, /* required= */ true, ret_why);
+    }
     for (guint i = 0; rc == 0 && found && i < found->len; i++)
         rc = add_file(c, &t, found->pdata[i], /* required= */ false, ret_why);
     g_hash_table_unref(t.files);

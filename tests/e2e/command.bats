@@ -116,3 +116,19 @@ wrong() {
     is "$(ls "$M/brokers/ids" | xargs)" "1 2"
     umount "$M"
 }
+
+@test "-b with a relative path: its log dirs are beside it, and it is read anew" {
+    mkdir "$W/other" "$W/etc"
+    printf 'broker.id=5\nlog.dirs=logs\n' >"$W/etc/five.properties"
+    (cd "$W" && "$KAFKAFS" -b etc/five.properties other "$M" 3>&- 4>&-)
+    is "$(readlink "$M/.state/brokers/5/log_dirs/0")" "$W/etc/logs"
+    rm "$M/brokers/ids/5"
+    settle
+    echo broker.rack=r >>"$W/etc/five.properties"
+    touch "$M/brokers/ids/5"
+    settle
+    is "$(field "$M/brokers/ids/5" .rack)" r
+    is "$(readlink "$M/.state/brokers/5/log_dirs/0")" "$W/etc/logs"
+    is "$(ls "$W/other")" metadata
+    umount "$M"
+}
