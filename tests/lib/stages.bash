@@ -6,6 +6,9 @@ GOLDEN=${GOLDEN-}
 # files of end-to-end tests that also run with a daemon built with sanitizers
 ASAN_E2E=(create delete delete_waits brokers disks files values writing state raw mount dump)
 TSAN_E2E=(create delete brokers writing events)
+# unit tests with threads
+TSAN_UNIT=(controller_thread engine engine_disks fuse_lines fuse_notify fuse_raw fuse_state fuse_stream fuse_tree fuse_write
+    intake journal queue settle store)
 
 mounts_below() {
     awk -v below="$1/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | tac
@@ -82,12 +85,14 @@ stage_build() {
 stage_unit() {
     unit_tests build
 }
+# unit_tests DIR [TEST...]: all, or these.
 unit_tests() {
-    local status=0
-    rm -f "$1/meson-logs/testlog.json"
-    CMOCKA_MESSAGE_OUTPUT=tap meson test -C "$1" --no-rebuild --num-processes "$JOBS" --timeout-multiplier 5 \
-        >"$LOGS/unit-$(basename "$1").log" 2>&1 </dev/null || status=$?
-    count_meson "$1" "$status"
+    local dir=$1 status=0
+    shift
+    rm -f "$dir/meson-logs/testlog.json"
+    CMOCKA_MESSAGE_OUTPUT=tap meson test -C "$dir" --no-rebuild --num-processes "$JOBS" --timeout-multiplier 5 "$@" \
+        >"$LOGS/unit-$(basename "$dir").log" 2>&1 </dev/null || status=$?
+    count_meson "$dir" "$status"
 }
 
 # ---- the simulated cluster -------------------------------------------------------------------------------------------
@@ -154,6 +159,7 @@ stage_asan() {
 stage_tsan() {
     check build-tsan build build-tsan -Db_sanitize=thread || return
     # GLib's slices pass memory between threads under locks that the sanitizer cannot see
+    G_SLICE=always-malloc unit_tests build-tsan "${TSAN_UNIT[@]}"
     G_SLICE=always-malloc e2e_of tsan "$ROOT/build-tsan/kafkafs" 180 "${TSAN_E2E[@]}"
 }
 
