@@ -30,7 +30,8 @@ void reassignment_before_add(GArray *all, struct partition *p)
     struct before r = {.p = p,
             .replicas = broker_ids_ref(p->replicas),
             .adding = broker_ids_ref(p->adding),
-            .removing = broker_ids_ref(p->removing)};
+            .removing = broker_ids_ref(p->removing),
+            .unsaved = p->topic->unsaved};
     g_array_append_val(all, r);
 }
 
@@ -243,9 +244,15 @@ static GArray *lead_from_targets(struct controller *c, GPtrArray *partitions)
     to_online(c, partitions);
     GArray *before = assign_targets(c, partitions);
     g_autoptr(GPtrArray) untold = move_leaders(c, partitions);
+    for (guint i = 0; i < untold->len; i++) {
+        ((struct partition *)untold->pdata[i])->scratch = 0;
+    }
     for (guint i = 0; i < before->len; i++) {
         struct before *r = &g_array_index(before, struct before, i);
-        r->told = !g_ptr_array_find(untold, r->p, NULL);
+        r->told = r->p->scratch < 0;
+    }
+    for (guint i = 0; i < untold->len; i++) {
+        ((struct partition *)untold->pdata[i])->scratch = -1;
     }
     return before;
 }

@@ -6,6 +6,7 @@
 struct before {
     struct partition *p;
     struct broker_ids *replicas, *adding, *removing; /* references, owned by the list */
+    enum topic_unsaved unsaved;                      /* its topic's */
     bool told;                                       /* step B: the leader knows the new list, or there is none */
 };
 GArray *reassignment_before_new(void);

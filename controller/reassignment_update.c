@@ -105,8 +105,11 @@ void reassignment_update(struct controller *c, GPtrArray *partitions, GPtrArray 
             g_ptr_array_add(taken, r->p);
         }
     }
-    for (guint i = 0; i < to_save->len; i++) {
-        ((struct partition *)to_save->pdata[i])->topic->unsaved = TOPIC_SAVED;
+    for (guint i = 0; i < all->len; i++) { /* what was not written before is not written yet */
+        const struct before *r = &g_array_index(all, struct before, i);
+        if (r->p->topic->unsaved) {
+            r->p->topic->unsaved = r->unsaved;
+        }
     }
     g_autoptr(GPtrArray) led = led_by_dropped(taken);
     reassignment_drop(c, now);

@@ -329,6 +329,38 @@ static void no_space_to_tell_of_a_replaced_one(void **state)
     }
 }
 
+/* The end of a reassignment could not be written, nor the next one of its topic, which was then called off: the first
+ * is written when there is room. */
+static void no_space_for_two_reassignments(void **state)
+{
+    for (uint64_t call = 1; call <= 10; call++) {
+        struct world *w = world_of_three(NULL);
+        world_topic(w, "a", "{\"0\":[1,2],\"1\":[1,2]}");
+        world_settle(w);
+        world_arm(w, FAULT_FULL, call, ZSTORENOSPACE);
+        world_create(
+                w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1]}]}");
+        world_settle(w);
+        world_arm(w, FAULT_FULL, 1, ZSTORENOSPACE);
+        world_delete(w, REASSIGN);
+        world_create(
+                w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":1,\"replicas\":[1]}]}");
+        world_settle(w);
+        world_delete(w, REASSIGN);
+        world_arm(w, FAULT_NONE, 0, 0);
+        world_kill(w, 3);
+        world_settle(w);
+        world_start(w, 3);
+        world_settle(w);
+        g_autofree char *in_memory = world_ask(w, "/.state/topics/a/0/replicas");
+        g_autofree char *want =
+                g_strdup_printf("\"partitions\":\\{\"0\":\\[%s\\],", strchr(in_memory, '2') ? "1,2" : "1");
+        expect_data(w, "/brokers/topics/a", want);
+        expect_data(w, "/brokers/topics/a", "\"removing_replicas\":\\{\\}");
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +372,7 @@ int main(void)
             cmocka_unit_test(not_given_back),
             cmocka_unit_test(no_space_to_tell_the_leader),
             cmocka_unit_test(no_space_to_tell_of_a_replaced_one),
+            cmocka_unit_test(no_space_for_two_reassignments),
     };
     return cmocka_run_group_tests_name("controller faults", tests, NULL, NULL);
 }
