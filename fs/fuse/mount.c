@@ -20,6 +20,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     /* Entries always come with their attributes, so that `ls -l` asks once (a listing without them, once cached, would
      * cost a lookup for each name). */
     conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
+    /* A private file is known by the mode that was asked for, not by what a umask of 077 makes of any. */
+    conn->want |= conn->capable & FUSE_CAP_DONT_MASK;
     conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT);
     conn->time_gran = 1;
     atomic_store(&m->serving, true);

@@ -153,7 +153,7 @@ static void create_temp(fuse_req_t req, fuse_ino_t parent, const char *name, mod
     t->parent = parent;
     t->name = g_strdup(name);
     t->content = staging_new(&m->budget, MAX_TEMP);
-    t->mode = mode & 07777;
+    t->mode = mode & 07777 & ~fuse_req_ctx(req)->umask;
     t->uid = fuse_req_ctx(req)->uid;
     t->gid = fuse_req_ctx(req)->gid;
     clock_gettime(CLOCK_REALTIME, &t->mtime);

@@ -50,6 +50,15 @@ setup() {
     is "$(version "$F")" $((V + 1))
 }
 
+@test "under a umask of 077 a file that is made with mode 0666 is no private one" {
+    (umask 077; python3 -c 'import sys; open(sys.argv[1], "x+").write("kept")' "$M/kept")
+    is "$(version "$M/kept")" 1
+    [[ $(ls "$M") == *kept* ]]
+    stop_kafkafs
+    start_kafkafs
+    is "$(cat "$M/kept")" kept
+}
+
 @test "a directory takes the private files in it along, and their memory" {
     for i in {1..40}; do
         mkdir "$M/d"
