@@ -183,9 +183,12 @@ static void finish_removal(
 {
     struct partition *p = r->p;
     partition_take_leadership(c, p, l);
-    for (uint32_t i = 0; !deletion_decides(p->topic) && i < p->replicas->n; i++) {
-        if (!is_removed(all, r, p->replicas->id[i])) {
-            batch_leader_and_isr(c, p, p->replicas->id[i], false);
+    if (!deletion_decides(p->topic)) {
+        batch_update_metadata(c, p); /* all brokers are told, also if none of them has another replica */
+        for (uint32_t i = 0; i < p->replicas->n; i++) {
+            if (!is_removed(all, r, p->replicas->id[i])) {
+                batch_leader_and_isr(c, p, p->replicas->id[i], false);
+            }
         }
     }
     set_offline(c, all, r);

@@ -19,6 +19,21 @@ load ../lib/mount
     is "$(leader t 0)" 1 "leader (not moved back by itself)"
 }
 
+@test "the only replica's broker dies, also with the controller: every metadata cache says so" {
+    topic t '{"0":[2]}'
+    topic u '{"0":[1],"1":[1,2]}'
+    settle
+    kill_broker 2
+    for b in 1 3; do is "$(field "$M/.state/brokers/$b/metadata/t/0" '.leader, .leader_epoch' | xargs)" "-1 1" "t-0 at $b"; done
+    is "$(cat "$M/.state/controller/broker")" 1
+    kill_broker 1
+    for p in u/0 u/1 t/0; do is "$(field "$M/.state/brokers/3/metadata/$p" .leader)" -1 "$p"; done
+    start_broker 2
+    for b in 2 3; do is "$(field "$M/.state/brokers/$b/metadata/t/0" .leader)" 2 "t-0 at $b"; done
+    stop_broker 2
+    is "$(field "$M/.state/brokers/3/metadata/t/0" .leader)" -1
+}
+
 @test "controlled shutdown moves leaders first; running starts the broker again" {
     topic t '{"0":[2,1],"1":[1,2]}'
     settle
@@ -66,6 +81,25 @@ load ../lib/mount
         is "$(in_sync t $p)" 1,2
     done
     is "$(leader t 1)" 1
+}
+
+@test "each broker bounced, the controller too, while topics come, move and go: one settle, all in sync" {
+    for round in {1..4}; do
+        for b in 2 3 1; do
+            rm "$M/brokers/ids/$b"
+            touch "$M/brokers/ids/$b"
+            topic "t$round$b" '{"0":[1,2,3],"1":[3,2]}'
+            put_line "$M/admin/reassign_partitions" \
+                "{\"version\":1,\"partitions\":[{\"topic\":\"t$round$b\",\"partition\":1,\"replicas\":[1,2]}]}"
+        done
+        delete_topic "t${round}2"
+    done
+    settle
+    for t in "$M"/brokers/topics/*; do
+        t=${t##*/}
+        is "$(in_sync "$t" 0)" 1,2,3 "$t-0"
+        is "$(in_sync "$t" 1)" "$(field "$M/brokers/topics/$t/.data" '.partitions["1"] | sort')" "$t-1"
+    done
 }
 
 @test "a broker's file is read anew when it starts" {
