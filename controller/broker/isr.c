@@ -169,11 +169,14 @@ void isr_refused(struct broker *b, struct replica *r)
 
 /* ---- fetches ---- */
 
-static void remove_early_of(GArray *list, int32_t follower)
+/* Those of a follower, but of its incarnation `but`. */
+static void remove_early_of(GArray *list, int32_t follower, int64_t but)
 {
-    for (guint i = 0; i < list->len; i++)
-        if (g_array_index(list, struct early_fetch, i).follower.id == follower)
+    for (guint i = 0; i < list->len; i++) {
+        const struct isr_follower *f = &g_array_index(list, struct early_fetch, i).follower;
+        if (f->id == follower && f->epoch != but)
             g_array_remove_index(list, i--);
+    }
 }
 
 static void remember_early(struct broker *b, const struct fetch_partition *p, const struct isr_follower *f)
@@ -187,7 +190,7 @@ static void remember_early(struct broker *b, const struct fetch_partition *p, co
         list = g_array_new(FALSE, FALSE, sizeof(struct early_fetch));
         g_hash_table_insert(b->isr.early, g_steal_pointer(&key), list);
     }
-    remove_early_of(list, f->id);
+    remove_early_of(list, f->id, -1);
     g_array_append_val(list, e);
 }
 
@@ -256,40 +259,53 @@ void isr_forget_early(struct broker *b, const char *topic, int32_t partition, in
 
 /* ---- live brokers ---- */
 
-static void forget_follower(struct broker *b, struct replica *r, int32_t id)
+/* The epoch of the broker that is registered under this id; -1: none is. */
+static int64_t registered_epoch(const struct broker *b, int32_t id)
+{
+    g_autofree char *path = g_strdup_printf("/brokers/ids/%d", id);
+    struct zstat stat;
+
+    return b->env->get(b->env->ctx, path, NULL, &stat) == ZOK ? stat.czxid : -1;
+}
+
+static void forget_follower(struct broker *b, struct replica *r, int32_t id, int64_t now)
 {
     struct isr_upkeep *u = r->upkeep;
 
-    for (guint i = 0; i < u->followers->len; i++)
-        if (g_array_index(u->followers, struct isr_follower, i).id == id)
+    for (guint i = 0; i < u->followers->len; i++) {
+        const struct isr_follower *f = &g_array_index(u->followers, struct isr_follower, i);
+        if (f->id == id && f->epoch != now)
             g_array_remove_index(u->followers, i--);
+    }
     if (u->followers->len == 0)
         free_upkeep(b, r);
 }
 
-/* When it comes back it may have lost what it had then. */
-static void forget_early_of(struct broker *b, int32_t id)
+static void forget_early_of(struct broker *b, int32_t id, int64_t now)
 {
     GHashTableIter it;
     gpointer list;
 
     g_hash_table_iter_init(&it, b->isr.early);
     while (g_hash_table_iter_next(&it, NULL, &list)) {
-        remove_early_of(list, id);
+        remove_early_of(list, id, now);
         if (((GArray *)list)->len == 0)
             g_hash_table_iter_remove(&it);
     }
 }
 
+/* When it comes back it may have lost what it had then. But news of its death may be older than the fetch: one of the
+ * incarnation that is there now counts when that is heard of. */
 void isr_broker_left(struct broker *b, int32_t id)
 {
     GQueue *lists[] = {&b->isr.waiting, &b->isr.queued};
+    int64_t now = registered_epoch(b, id);
 
-    forget_early_of(b, id);
+    forget_early_of(b, id, now);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
         for (GList *l = lists[i]->head, *next; l; l = next) {
             next = l->next;
-            forget_follower(b, l->data, id);
+            forget_follower(b, l->data, id, now);
         }
     }
 }
@@ -303,6 +319,13 @@ void isr_brokers_changed(struct broker *b, gen_t gen)
 }
 
 /* ---- proposals ---- */
+
+/* May it be proposed? The controller looks at its epoch; a leader that writes the state itself has to. */
+static bool is_alive(const struct broker *b, const struct isr_follower *f)
+{
+    return metadata_cache_has_broker(b->metadata, f->id) &&
+           (isr_by_request(b) || registered_epoch(b, f->id) == f->epoch);
+}
 
 /* The set that is asked for: the held one and every follower that is alive. One that was sent without an answer is
  * asked for again as it was, so that the controller can see that it has been done. False: nobody is alive any more. */
@@ -322,7 +345,7 @@ static bool make_proposal(const struct broker *b, const struct replica *r)
     }
     for (guint i = 0; i < u->followers->len; i++) {
         const struct isr_follower *f = &g_array_index(u->followers, struct isr_follower, i);
-        if (!metadata_cache_has_broker(b->metadata, f->id))
+        if (!is_alive(b, f))
             continue;
         ids[n] = f->id;
         epochs[n++] = f->epoch;

@@ -127,6 +127,10 @@ static void start_one(struct broker *b, struct request_work *w, uint32_t index)
         return;
     }
     if (error != KERR_NONE) {
+        /* Known; but the leader may be another incarnation, which does not know this follower yet. (Kafka's fetches all
+         * the time.) */
+        if (error == KERR_STALE_CONTROLLER_EPOCH && r && r->out_of_sync && !r->busy)
+            fetch_add(b, r);
         broker_set_error(w, index, error);
         return;
     }

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <glib.h>
+#include <stdio.h>
 #include <string.h>
 #include "controller/broker/broker.h"
 #include "controller/json/codec.h"
@@ -29,6 +30,7 @@ struct fixture {
     GQueue txns;      /* struct txn */
     GHashTable *tree; /* path -> struct bytes */
     int32_t tree_version;
+    int64_t registered[10]; /* epochs; 0: there is no such registration */
     int64_t timers[BROKER_TIMER_N];
     int held, halted, shut_down;
     int32_t fetched_from;
@@ -87,7 +89,12 @@ static int env_get(void *ctx, const char *path, struct bytes **ret_data, struct 
 {
     struct fixture *f = ctx;
     struct bytes *data = g_hash_table_lookup(f->tree, path);
+    int id;
 
+    if (sscanf(path, "/brokers/ids/%d", &id) == 1 && f->registered[id]) {
+        *ret_stat = (struct zstat){.czxid = f->registered[id]};
+        return ZOK;
+    }
     if (!data)
         return ZNONODE;
     if (ret_data)

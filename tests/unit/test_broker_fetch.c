@@ -97,6 +97,7 @@ static void a_follower_leaves_after_its_fetch(void **state)
     live(f, "123");
     fetch(f, 2, 55, 2);
     fetch(f, 3, 66, 2);
+    f->registered[2] = 54;
     live(f, "13");
     live(f, "123");
     assert_int_equal(
@@ -110,6 +111,30 @@ static void a_follower_leaves_after_its_fetch(void **state)
     destroy(f);
 }
 
+/* It was bounced, and its new incarnation is faster than the news of it: its fetch counts, or nobody would know of it
+ * until its next one, a second later. */
+static void news_of_a_death_come_after_the_next_life(void **state)
+{
+    struct fixture *f = ready();
+
+    live(f, "123");
+    f->registered[2] = 55;
+    fetch(f, 2, 55, 2); /* early */
+    live(f, "13");
+    assert_int_equal(
+            leader_and_isr(
+                    f, (struct want){.leader = ME, .leader_epoch = 2, .isr = "1", .replicas = "123", .is_new = true}),
+            KERR_NONE);
+    assert_true(g_queue_is_empty(&f->asked));
+    live(f, "1");
+    live(f, "12");
+    struct broker_request *r = take_asked(f);
+    assert_int_equal(r->partitions[0].new_isr->id[1], 2);
+    assert_int_equal(r->partitions[0].new_isr_epochs[1], 55);
+    grant(f, r);
+    destroy(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +143,7 @@ int main(void)
             cmocka_unit_test(a_fetch_during_the_deletion),
             cmocka_unit_test(a_late_fetch_without_an_id),
             cmocka_unit_test(a_follower_leaves_after_its_fetch),
+            cmocka_unit_test(news_of_a_death_come_after_the_next_life),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -326,6 +326,12 @@ static void followers_fetch(void **state)
     fetch_request_free(g_queue_pop_head(&f->fetches));
     update(f, (struct want){.leader = 2, .leader_epoch = 2, .isr = "23", .partition_epoch = 2});
     assert_true(g_queue_is_empty(&f->fetches));
+    /* a new controller says the same: the leader may be another incarnation, to which nobody has said anything */
+    assert_int_equal(
+            leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 2, .isr = "23", .partition_epoch = 2}),
+            KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(f->fetches.length, 1);
+    fetch_request_free(g_queue_pop_head(&f->fetches));
     /* taken in */
     struct control_request *u = request(API_UPDATE_METADATA, 5);
     struct live_broker l[] = {{.id = 1}, {.id = 2}};
@@ -346,6 +352,8 @@ static struct fixture *leading_old(void)
 
     broker_loaded(f->b, 1);
     live(f, "123");
+    f->registered[2] = 55;
+    f->registered[3] = 66;
     assert_int_equal(leader_and_isr(f, (struct want){.leader = ME,
                                                .leader_epoch = 2,
                                                .isr = "1",
@@ -360,6 +368,8 @@ static void the_leader_writes_itself(void **state)
 {
     struct fixture *f = leading_old();
 
+    fetch(f, 2, 54, 2); /* of a former life: no controller would refuse it */
+    assert_true(g_queue_is_empty(&f->txns));
     fetch(f, 2, 55, 2);
     assert_true(g_queue_is_empty(&f->asked));
     struct txn *txn = g_queue_pop_head(&f->txns);

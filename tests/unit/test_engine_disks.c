@@ -7,9 +7,9 @@ static atomic_bool hang;
 static struct latch hanging, unhang;
 static _Atomic int64_t clock_offset;
 
-int __real_log_create(struct log_dir *d, const struct log_task *task);
-int __wrap_log_create(struct log_dir *d, const struct log_task *task);
-int __wrap_log_create(struct log_dir *d, const struct log_task *task)
+int __real_log_create(struct log_dir *d, struct log_task *task);
+int __wrap_log_create(struct log_dir *d, struct log_task *task);
+int __wrap_log_create(struct log_dir *d, struct log_task *task)
 {
     if (atomic_load(&hang) && strstr(d->path, "/2")) {
         latch_set(&hanging, 0);
