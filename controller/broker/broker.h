@@ -45,6 +45,7 @@ struct log_task {
     uint32_t index; /* the broker's own */
     /* result: 0 or -errno. An error of one task says nothing about the others unless the batch has `failed`. */
     int err;
+    bool aside; /* result of DISK_CREATE, DISK_DELETE: what lay there was not this topic's and is a `-stray` now */
 };
 struct disk_batch {
     enum disk_work work;

@@ -123,6 +123,14 @@ static void do_load(struct disk_worker *w, struct disk_job *job)
     w->next_doomed_ms = log_remove_doomed(w->dir, now, warn, w);
 }
 
+static void say_aside(struct disk_worker *w, const struct log_task *t)
+{
+    char name[NAME_MAX + 1];
+
+    if (t->aside && log_name_current(t->topic->name, t->partition, name) == 0)
+        warn(w, name, "was not this topic's: set aside with the suffix -stray");
+}
+
 static int do_task(struct disk_worker *w, struct disk_job *job, struct log_task *t, bool *ret_fatal)
 {
     struct disk_batch *batch = job->batch;
@@ -132,10 +140,12 @@ static int do_task(struct disk_worker *w, struct disk_job *job, struct log_task 
     switch (batch->work) {
     case DISK_CREATE:
         r = log_create(w->dir, t);
+        say_aside(w, t);
         *ret_fatal = log_dir_error_is_fatal(r);
         return r;
     case DISK_DELETE:
         r = log_delete(w->dir, t, now_ms(), atomic_load(&w->delete_delay_ms), ret_fatal);
+        say_aside(w, t);
         job->rewrite = (r == 0 && checkpoints_forget(w->dir, t->topic->name, t->partition)) || job->rewrite;
         return r;
     default:

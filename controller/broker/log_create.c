@@ -70,7 +70,7 @@ static int fill(int fd, const char *topic_id)
 
 /* The directory exists: it is completed if it may be this replica's. -ESTALE: it was another topic's and has been set
  * aside. */
-static int complete(struct log_dir *d, const struct log_task *task, const char *name, const char *topic_id)
+static int complete(struct log_dir *d, struct log_task *task, const char *name, const char *topic_id)
 {
     char id[23];
     int fd = log_dir_open_child(d->fd, name);
@@ -82,6 +82,7 @@ static int complete(struct log_dir *d, const struct log_task *task, const char *
     if (r == 0 && *id && *topic_id && strcmp(id, topic_id) != 0) {
         r = log_set_aside(d, name, task->topic->name, task->partition);
         close(fd);
+        task->aside = r == 0;
         return r < 0 ? r : -ESTALE;
     }
     if (r == 0)
@@ -113,7 +114,7 @@ static int create(struct log_dir *d, const char *name, const char *topic_id)
     return r;
 }
 
-int log_create(struct log_dir *d, const struct log_task *task)
+int log_create(struct log_dir *d, struct log_task *task)
 {
     const char *topic_id = d->use_topic_ids ? task->topic->id : "";
     char name[NAME_MAX + 1];

@@ -203,7 +203,7 @@ static bool is_foreign(int fd)
     return !empty;
 }
 
-static int delete_directory(struct log_dir *d, const struct log_task *task, const char *name, int fd, int64_t now_ms,
+static int delete_directory(struct log_dir *d, struct log_task *task, const char *name, int fd, int64_t now_ms,
         int64_t delay_ms, bool *ret_fatal)
 {
     char id[23] = "";
@@ -216,8 +216,11 @@ static int delete_directory(struct log_dir *d, const struct log_task *task, cons
     if (r < 0)
         return r;
     if ((*id && *task->topic->id && strcmp(id, task->topic->id) != 0) ||
-            (*id == '\0' && !task->future && is_foreign(fd)))
-        return log_set_aside(d, name, task->topic->name, task->partition);
+            (*id == '\0' && !task->future && is_foreign(fd))) {
+        r = log_set_aside(d, name, task->topic->name, task->partition);
+        task->aside = r == 0;
+        return r;
+    }
     r = check_tree(fd, 0);
     if (r < 0)
         return r;
@@ -232,7 +235,7 @@ static const char *name_of(struct log_dir *d, const struct log_task *task, char 
     return task->future ? g_hash_table_lookup(d->futures, buf) : buf;
 }
 
-int log_delete(struct log_dir *d, const struct log_task *task, int64_t now_ms, int64_t delay_ms, bool *ret_fatal)
+int log_delete(struct log_dir *d, struct log_task *task, int64_t now_ms, int64_t delay_ms, bool *ret_fatal)
 {
     char buf[NAME_MAX + 1];
     const char *name = name_of(d, task, buf);

@@ -69,14 +69,14 @@ int log_look_at_segments(int fd, bool *ret_any, bool *ret_data);
 /* The names of the files it makes; ends with NULL. */
 extern const char *const log_file_names[];
 /* DISK_CREATE of one task. */
-int log_create(struct log_dir *d, const struct log_task *task);
+int log_create(struct log_dir *d, struct log_task *task);
 /* Renames a replica's directory to its `-stray` name. */
 int log_set_aside(struct log_dir *d, const char *name, const char *topic, int32_t partition);
 
 /* ---- log_delete.c ---- */
 /* DISK_DELETE of one task, without the fsync: `delay_ms` 0 removes at once, else the directory is doomed. A failure
  * leaves it under its own name. `*ret_fatal`: the whole log dir is to be taken offline for this error. */
-int log_delete(struct log_dir *d, const struct log_task *task, int64_t now_ms, int64_t delay_ms, bool *ret_fatal);
+int log_delete(struct log_dir *d, struct log_task *task, int64_t now_ms, int64_t delay_ms, bool *ret_fatal);
 /* Removes the doomed directories that are due; returns when the next one is (monotonic ms), -1: none. What cannot be
  * removed is said, and left for the next start. */
 int64_t log_remove_doomed(

@@ -157,8 +157,18 @@ setup() {
     is "$(leader u 0)" 2
     [ ! -e "$D/2/u-0/precious" ]
     is "$(cat "$D"/2/u-0.*-stray/precious)" precious
+    grep -q "$D/2/u-0: .*-stray" "$M/.state/errors"
     delete_topic u
     settle
     is "$(cat "$D"/2/u-0.*-stray/precious)" precious
     is "$(in_sync t 0)" 1,2
+    # exchanged under the running broker: said, too, when the deletion meets it
+    topic v '{"0":[2]}'
+    settle
+    cp "$D/2/t-0/partition.metadata" "$D/2/v-0/partition.metadata"
+    delete_topic v
+    settle
+    [ ! -e "$M/admin/delete_topics/v" ]
+    [ -d "$D"/2/v-0.*-stray ]
+    reason "$D/2/v-0: was not this topic's: set aside with the suffix -stray"
 }
