@@ -53,7 +53,7 @@ static void count_partition(
     if (p->replicas->n == 0) {
         return;
     }
-    bool elsewhere = !l || l->leader != p->replicas->id[0];
+    bool elsewhere = l && l->leader != p->replicas->id[0];
     gpointer key = GINT_TO_POINTER(p->replicas->id[0]);
     struct broker_counts *b = g_hash_table_lookup(brokers, key);
     if (!b) {

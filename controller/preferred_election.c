@@ -105,7 +105,7 @@ static void count_partition(const struct partition *p, GHashTable *by_broker)
         g_hash_table_insert(by_broker, key, b);
     }
     b->total++;
-    b->elsewhere += is_needed(p);
+    b->elsewhere += p->has_leadership && is_needed(p);
 }
 
 static bool may_lead(const struct controller *c, const struct partition *p)
