@@ -15,6 +15,7 @@ struct early_fetch {
     struct isr_follower follower;
     int32_t leader_epoch;
     char topic_id[23];
+    int64_t topic_czxid; /* of its node when the fetch came; -1: there was none */
 };
 
 static void early_free(gpointer p)
@@ -179,11 +180,20 @@ static void remove_early_of(GArray *list, int32_t follower, int64_t but)
     }
 }
 
+static int64_t czxid_of(const struct broker *b, const char *topic)
+{
+    g_autofree char *path = g_strdup_printf("/brokers/topics/%s", topic);
+    struct zstat stat;
+
+    return b->env->get(b->env->ctx, path, NULL, &stat) == ZOK ? stat.czxid : -1;
+}
+
 static void remember_early(struct broker *b, const struct fetch_partition *p, const struct isr_follower *f)
 {
     g_autofree char *key = g_strdup_printf("%s-%d", p->topic->name, p->partition);
     GArray *list = g_hash_table_lookup(b->isr.early, key);
-    struct early_fetch e = {.follower = *f, .leader_epoch = p->leader_epoch};
+    struct early_fetch e = {
+            .follower = *f, .leader_epoch = p->leader_epoch, .topic_czxid = czxid_of(b, p->topic->name)};
 
     g_strlcpy(e.topic_id, p->topic->id, sizeof e.topic_id);
     if (!list) {
@@ -194,13 +204,18 @@ static void remember_early(struct broker *b, const struct fetch_partition *p, co
     g_array_append_val(list, e);
 }
 
-/* A topic without an id is known by its name only: where nothing is, the fetch may be a late one of a topic that is
- * gone, and would count for the next of that name. The follower fetches again. */
 static bool may_be_early(const struct replica *r, bool same_topic, const struct fetch_partition *p)
 {
-    if (!r && !*p->topic->id)
-        return false;
     return !same_topic || r->leader_epoch < p->leader_epoch;
+}
+
+/* A topic without an id is known by its name only, and the fetch may be a late one of a topic that is gone: its
+ * deletion has waited for this follower, so its node was still there when the fetch came. */
+static bool is_of_topic(const struct broker *b, const struct early_fetch *e, const struct replica *r)
+{
+    if (*e->topic_id && *r->topic->id)
+        return strcmp(e->topic_id, r->topic->id) == 0;
+    return e->topic_czxid >= 0 && e->topic_czxid == czxid_of(b, r->topic->name);
 }
 
 void broker_fetch(struct broker *b, const struct fetch_request *request, gen_t gen)
@@ -229,7 +244,7 @@ void isr_became_leader(struct broker *b, struct replica *r, gen_t gen)
         return;
     for (guint i = 0; i < list->len;) {
         const struct early_fetch *e = &g_array_index(list, struct early_fetch, i);
-        bool same_topic = !broker_topic_ids_differ(e->topic_id, r->topic->id);
+        bool same_topic = is_of_topic(b, e, r);
         if (same_topic && e->leader_epoch > r->leader_epoch) { /* one more LeaderAndIsr is on the way */
             i++;
             continue;

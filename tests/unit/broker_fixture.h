@@ -30,6 +30,7 @@ struct fixture {
     GQueue txns;      /* struct txn */
     GHashTable *tree; /* path -> struct bytes */
     int32_t tree_version;
+    int64_t tree_czxid;
     int64_t registered[10]; /* epochs; 0: there is no such registration */
     int64_t timers[BROKER_TIMER_N];
     int held, halted, shut_down;
@@ -100,7 +101,7 @@ static int env_get(void *ctx, const char *path, struct bytes **ret_data, struct 
     if (ret_data)
         *ret_data = bytes_ref(data);
     if (ret_stat)
-        *ret_stat = (struct zstat){.version = f->tree_version};
+        *ret_stat = (struct zstat){.version = f->tree_version, .czxid = f->tree_czxid};
     return ZOK;
 }
 

@@ -70,7 +70,7 @@ static void a_fetch_during_the_deletion(void **state)
     destroy(f);
 }
 
-/* It was under way when the topic had been deleted already: there is nothing that it could be early for. */
+/* It was under way when the topic had been deleted, and made again: only the topic's node tells. */
 static void a_late_fetch_without_an_id(void **state)
 {
     struct fixture *f = ready();
@@ -78,9 +78,21 @@ static void a_late_fetch_without_an_id(void **state)
 
     live(f, "12");
     fetch_without_id(f, 2, 1);
+    g_hash_table_insert(f->tree, g_strdup("/brokers/topics/t"), bytes_from_string("{}"));
+    f->tree_czxid = 7;
     assert_int_equal(leader_and_isr(f, w), KERR_NONE);
     assert_true(g_queue_is_empty(&f->asked));
-    /* where there is a replica it is early */
+    fetch_without_id(f, 2, 2);
+    f->tree_czxid = 8;
+    w.leader_epoch = 2;
+    assert_int_equal(leader_and_isr(f, w), KERR_NONE);
+    assert_true(g_queue_is_empty(&f->asked));
+    stop_replica(f, "t", EPOCH_DURING_DELETE, true);
+    /* of this one it is early, also where nothing is yet */
+    w.leader_epoch = 1;
+    fetch_without_id(f, 2, 1);
+    assert_int_equal(leader_and_isr(f, w), KERR_NONE);
+    grant(f, take_asked(f));
     fetch_without_id(f, 2, 2);
     w.leader_epoch = 2;
     w.partition_epoch = 1;
