@@ -29,6 +29,14 @@ static void add_reason(GString *out, const char *text)
     g_string_append(out, text);
 }
 
+/* A controller that has just been elected gives reasons before its replicas have states. */
+static bool is_to_delete(const struct partition *p, int32_t broker)
+{
+    enum replica_state state = replica_get_state(p, broker);
+    return p->n_states == 0 ? broker_ids_contain(p->replicas, broker)
+                            : state != REPLICA_NON_EXISTENT && state != REPLICA_DELETION_SUCCESSFUL;
+}
+
 /* Replicas of `t` on `broker` that are still to be deleted and cannot be reached. */
 static void add_broker(const struct controller *c, const struct topic *t, int32_t broker, GString *out)
 {
@@ -36,9 +44,7 @@ static void add_broker(const struct controller *c, const struct topic *t, int32_
     const struct broker *b = context_broker(&c->ctx, broker);
     for (guint i = 0; i < t->partitions->len; i++) {
         const struct partition *p = t->partitions->pdata[i];
-        enum replica_state state = replica_get_state(p, broker);
-        if (state != REPLICA_NON_EXISTENT && state != REPLICA_DELETION_SUCCESSFUL &&
-                !replica_is_online(&c->ctx, p, broker)) {
+        if (is_to_delete(p, broker) && !replica_is_online(&c->ctx, p, broker)) {
             add_name(&names, p);
         }
     }
@@ -60,6 +66,13 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void note_broker(GHashTable *seen, GArray *brokers, int32_t id)
+{
+    if (g_hash_table_add(seen, GINT_TO_POINTER(id))) {
+        g_array_append_val(brokers, id);
+    }
+}
+
 static void add_brokers(const struct controller *c, const struct topic *t, GString *out)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
@@ -67,9 +80,10 @@ static void add_brokers(const struct controller *c, const struct topic *t, GStri
     for (guint i = 0; i < t->partitions->len; i++) {
         const struct partition *p = t->partitions->pdata[i];
         for (uint32_t r = 0; r < p->n_states; r++) {
-            if (g_hash_table_add(seen, GINT_TO_POINTER(p->states[r].broker))) {
-                g_array_append_val(brokers, p->states[r].broker);
-            }
+            note_broker(seen, brokers, p->states[r].broker);
+        }
+        for (uint32_t r = 0; r < p->replicas->n; r++) {
+            note_broker(seen, brokers, p->replicas->id[r]);
         }
     }
     g_array_sort(brokers, compare_ids);
@@ -107,11 +121,12 @@ char *deletion_text(struct controller *c, const char *topic)
         add_brokers(c, t, why);
         add_reassignments(t, why);
     }
-    if (d->failure) {
-        add_reason(why, d->failure);
+    bool only_failed = !why->len; /* nothing happens by itself then */
+    if (d->failure || only_failed) {
+        add_reason(why, d->failure ? d->failure : "it failed before");
     }
-    if (!why->len) {
-        add_reason(why, "it failed before; touch its entry in admin/delete_topics to try again");
+    if (only_failed) {
+        add_reason(why, "touch its entry in admin/delete_topics to try again");
     }
     return g_strdup_printf("ineligible: %s", why->str);
 }

@@ -157,7 +157,8 @@ void broker_dir_failed(struct broker *b, int dir, const char *why, gen_t gen)
     if (b->halted || !b->rm.dirs[dir].online)
         return;
     b->rm.dirs[dir].online = false;
-    b->env->error(b->env->ctx, EIO, b->dirs[dir], "broker %d takes this log dir offline: %s", b->id, why);
+    b->env->error(b->env->ctx, EIO, b->dirs[dir], "broker %d takes this log dir offline until its next start: %s",
+            b->id, why);
     b->env->event(b->env->ctx, "broker %d log dir %s offline", b->id, b->dirs[dir]);
     take_replicas_offline(b, dir);
     if (!replica_manager_any_dir_online(&b->rm) || !broker_config_ibp_at_least(b->config, 1, 0, 0)) {

@@ -1,5 +1,6 @@
 /* StopReplica: ReplicaManager.stopReplicas, LogManager.asyncDelete. */
 #include "controller/broker/broker_core.h"
+#include <errno.h>
 #include <string.h>
 
 static const struct stop_replica_state *state_of(const struct request_work *w, uint32_t index)
@@ -75,7 +76,8 @@ static void task_done(struct broker *b, struct request_work *w, struct work_item
     if (batch->failed)
         return;
     g_autofree char *path = g_strdup_printf("%s/%s-%d", b->dirs[batch->dir], r->topic->name, r->partition);
-    b->env->error(b->env->ctx, -task->err, path, "the replica's directory could not be removed");
+    b->env->error(b->env->ctx, -task->err, path, "the replica's directory could not be removed%s",
+            task->err == -EXDEV ? ": something is mounted in it" : "");
 }
 
 /* A follower that is deleted, too, may have fetched since: the next topic of that name begins without it. */

@@ -63,6 +63,32 @@ waits() { # waits TOPIC: the deletion is halted, and says why
     gone t
 }
 
+@test "what it waits for is true and says what to do, also of a controller that has just been elected" {
+    topic t '{"0":[1,3],"1":[1,2]}'
+    topic u '{"0":[2,1]}'
+    settle
+    kill_broker 3
+    delete_topic t
+    rm "$M/controller"
+    settle
+    why='ineligible: broker 3 is not running (replica t-0)'
+    is "$(cat "$M/.state/topics/t/deletion")" "$why"
+    is "$(grep -o 'deletion ineligible.*' "$M/.state/events" | sort -u)" "deletion $why"
+    mkdir "$D/2/u-0/in"
+    mount -t tmpfs -o size=1m none "$D/2/u-0/in"
+    delete_topic u
+    settle
+    reason "EXDEV $D/2/u-0: the replica's directory could not be removed: something is mounted in it"
+    is "$(cat "$M/.state/topics/u/deletion")" "ineligible: broker 2 could not delete u-0: KAFKA_STORAGE_ERROR; \
+touch its entry in admin/delete_topics to try again"
+    umount "$D/2/u-0/in"
+    touch "$M/admin/delete_topics/u"
+    settle
+    gone u
+    start_broker 3
+    gone t
+}
+
 @test "the controller dies meanwhile: the next one ends it" {
     topic t '{"0":[1,2,3]}'
     settle

@@ -346,7 +346,9 @@ static void a_disk_refuses(void **state)
     world_mark(w, "a");
     world_settle(w);
     expect_dirs(w, "2: a-0");
-    expect_asked(w, "/.state/topics/a/deletion", "ineligible: broker 2 could not delete a-0: KAFKA_STORAGE_ERROR\n");
+    expect_asked(w, "/.state/topics/a/deletion",
+            "ineligible: broker 2 could not delete a-0: KAFKA_STORAGE_ERROR; touch its entry in admin/delete_topics to "
+            "try again\n");
     expect_asked(w, "/.state/topics/a/0/replicas/1", "ReplicaDeletionSuccessful\n");
     g_hash_table_remove_all(w->broker[2].undeletable);
     struct controller_event *retry = controller_event_new(EVENT_TOPIC_DELETION_RETRY);
