@@ -1,4 +1,5 @@
 #include "controller/broker/listeners.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,24 +121,37 @@ static int parse_one(
     return 0;
 }
 
-static bool known_already(const GArray *list, const struct broker_endpoint *e, const char **ret_what)
+static bool is_address(int family, const char *host)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+
+    return inet_pton(family, host, address) == 1;
+}
+
+/* CoreUtils.listenerListToEndPoints: an IPv4 and an IPv6 address may have the same port. */
+static bool one_of_each(const char *a, const char *b)
+{
+    return (is_address(AF_INET, a) && is_address(AF_INET6, b)) || (is_address(AF_INET6, a) && is_address(AF_INET, b));
+}
+
+static bool known_already(const GArray *list, const struct broker_endpoint *e, bool bound, const char **ret_what)
 {
     for (guint i = 0; i < list->len; i++) {
         const struct broker_endpoint *o = &g_array_index(list, struct broker_endpoint, i);
         if (strcmp(o->listener, e->listener) == 0) {
-            *ret_what = "the same name";
+            *ret_what = "name";
             return true;
         }
-        if (o->port == e->port && o->port != 0 && strcmp(o->host, e->host) == 0) {
-            *ret_what = "the same address";
+        if (bound && o->port == e->port && o->port != 0 && !one_of_each(o->host, e->host)) {
+            *ret_what = "port";
             return true;
         }
     }
     return false;
 }
 
-int listeners_parse(const char *list, const char *protocol_map, const char *default_host, struct broker_endpoint **ret,
-        size_t *ret_n, char **ret_why)
+int listeners_parse(const char *list, const char *protocol_map, const char *default_host, bool bound,
+        struct broker_endpoint **ret, size_t *ret_n, char **ret_why)
 {
     g_autoptr(GHashTable) map = parse_map(protocol_map ? protocol_map : default_protocol_map, ret_why);
     g_auto(GStrv) items = g_strsplit(list, ",", -1);
@@ -155,11 +169,10 @@ int listeners_parse(const char *list, const char *protocol_map, const char *defa
         r = parse_one(*p, map, default_host, &e, ret_why);
         if (r < 0)
             break;
-        bool twice = known_already(all, &e, &what);
+        bool twice = known_already(all, &e, bound, &what);
         g_array_append_val(all, e);
         if (twice)
-            r = refuse(ret_why,
-                    g_strdup_printf("'%s': each listener must have its own name and address, not %s", *p, what));
+            r = refuse(ret_why, g_strdup_printf("'%s': each listener must have a different %s", *p, what));
     }
     if (r == 0 && all->len == 0)
         r = refuse(ret_why, g_strdup("no listener"));
@@ -184,7 +197,8 @@ int listeners_advertised(const char *advertised, const char *listeners, const ch
     size_t n;
 
     (void)gethostname(host, sizeof host - 1);
-    int r = listeners_parse(list, protocol_map && *protocol_map ? protocol_map : NULL, host, &endpoints, &n, ret_why);
+    int r = listeners_parse(
+            list, protocol_map && *protocol_map ? protocol_map : NULL, host, !own, &endpoints, &n, ret_why);
     if (r < 0)
         return r;
     for (size_t i = 0; i < n; i++) {

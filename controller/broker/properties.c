@@ -89,12 +89,22 @@ static void get_log_dirs(struct parse *p)
 static void get_listeners(struct parse *p)
 {
     const char *advertised = broker_config_value(p->c, "advertised.listeners");
+    const char *listeners = broker_config_value(p->c, "listeners");
+    const char *map = broker_config_value(p->c, "listener.security.protocol.map");
+    bool own = advertised && *advertised;
+    struct broker_endpoint *bound;
+    size_t n;
     g_autofree char *why = NULL;
 
-    if (listeners_advertised(advertised, broker_config_value(p->c, "listeners"),
-                broker_config_value(p->c, "listener.security.protocol.map"), &p->c->endpoints, &p->c->n_endpoints,
-                &why) < 0)
-        refuse(p, advertised && *advertised ? "advertised.listeners" : "listeners", "%s", why);
+    if (own && listeners && *listeners) { /* not advertised, and bound all the same */
+        if (listeners_parse(listeners, map && *map ? map : NULL, "", true, &bound, &n, &why) < 0) {
+            refuse(p, "listeners", "%s", why);
+            return;
+        }
+        broker_endpoints_free(bound, n);
+    }
+    if (listeners_advertised(advertised, listeners, map, &p->c->endpoints, &p->c->n_endpoints, &why) < 0)
+        refuse(p, own ? "advertised.listeners" : "listeners", "%s", why);
 }
 
 /* "2.6", "2.6-IV0", "0.10.2-IV0": see properties.h for how a release before 1.0 is kept. */

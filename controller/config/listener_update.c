@@ -12,13 +12,13 @@ struct listener_set {
     char *inter_broker; /* name of the listener that brokers use among themselves */
 };
 
-static bool parse(const struct dynamic_broker *b, const char *key, struct list *ret, char **ret_why)
+static bool parse(const struct dynamic_broker *b, const char *key, bool bound, struct list *ret, char **ret_why)
 {
     g_autofree char *text = dynamic_broker_value(b, key);
     g_autofree char *map = dynamic_broker_value(b, "listener.security.protocol.map");
     if (!text) /* nothing else is advertised */
         text = dynamic_broker_value(b, "listeners");
-    return listeners_parse(text, map, "", &ret->endpoints, &ret->n, ret_why) == 0;
+    return listeners_parse(text, map, "", bound, &ret->endpoints, &ret->n, ret_why) == 0;
 }
 
 struct listener_set *listener_set_new(const struct dynamic_broker *b, char **ret_why)
@@ -27,7 +27,8 @@ struct listener_set *listener_set_new(const struct dynamic_broker *b, char **ret
     s->inter_broker = dynamic_broker_value(b, "inter.broker.listener.name");
     if (!s->inter_broker)
         s->inter_broker = dynamic_broker_value(b, "security.inter.broker.protocol");
-    if (parse(b, "listeners", &s->listeners, ret_why) && parse(b, "advertised.listeners", &s->advertised, ret_why))
+    if (parse(b, "listeners", true, &s->listeners, ret_why) &&
+            parse(b, "advertised.listeners", false, &s->advertised, ret_why))
         return s;
     listener_set_free(s);
     return NULL;

@@ -182,8 +182,20 @@ static void listeners(void **state)
     expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:65536", "65535");
     expect_bad("log.dirs=/a\nlisteners=://h:1", "listeners");
     expect_bad("log.dirs=/a\nlisteners=FOO://h:1", "FOO");
-    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:1,PLAINTEXT://h:2", "same name");
-    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:1,SSL://h:1", "same address");
+    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:1,PLAINTEXT://h:2", "a different name");
+    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:1,SSL://h:1", "a different port");
+    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:1,SSL://i:1", "a different port");
+    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://127.0.0.1:1,SSL://127.0.0.2:1", "a different port");
+    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:1,SSL://[::1]:1", "a different port");
+    expect_bad("log.dirs=/a\nlisteners=rubbish\nadvertised.listeners=PLAINTEXT://h:1", ": listeners: 'rubbish'");
+    expect_bad("log.dirs=/a\nlisteners=PLAINTEXT://h:1,SSL://h:2\n"
+               "advertised.listeners=PLAINTEXT://h:1,PLAINTEXT://h:2",
+            "advertised.listeners: 'PLAINTEXT://h:2': each listener must have a different name");
+    broker_config_free(good("log.dirs=/a\nlisteners=PLAINTEXT://127.0.0.1:1,SSL://[::1]:1"));
+    broker_config_free(good("log.dirs=/a\nlisteners=PLAINTEXT://h:0,SSL://h:0"));
+    c = good("log.dirs=/a\nlisteners=PLAINTEXT://h:1,SSL://h:2\nadvertised.listeners=PLAINTEXT://lb:9,SSL://lb:9");
+    assert_int_equal(c->n_endpoints, 2); /* one load balancer for both */
+    broker_config_free(c);
     expect_bad("log.dirs=/a\nadvertised.listeners=PLAINTEXT://0.0.0.0:1", "0.0.0.0");
     expect_bad("log.dirs=/a\nlisteners=,", "no listener");
 }
