@@ -32,7 +32,8 @@ struct controller {
     struct controller_env env;
     bool active;
     bool moved;
-    bool retry; /* something could not be written for want of space: the next event but an answer tries again */
+    bool retry;   /* something could not be written for want of space: the next event tries again */
+    bool retried; /* in vain */
     /* of /controller_epoch, as this controller won it */
     int32_t epoch, epoch_zk_version;
     int64_t epoch_czxid;

@@ -218,7 +218,7 @@ void election_resign(struct controller *c)
     g_ptr_array_set_size(c->pending_deletions, 0);
     context_clear(&c->ctx);
     c->active = false;
-    c->retry = false;
+    c->retry = c->retried = false;
     emit(c, "controller %d resigned epoch %d", c->broker_id, c->epoch);
     c->epoch = 0;
     c->epoch_zk_version = 0;

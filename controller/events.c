@@ -121,8 +121,9 @@ static bool handle_candidate(struct controller *c, struct controller_event *e)
 
 static void handle_active(struct controller *c, struct controller_event *e)
 {
-    /* Not for an answer: what is tried may ask for the next one, and with a full store there would be no end. */
-    bool retry = c->retry && e->type != EVENT_CONTROL_RESPONSE;
+    /* After an answer only once: what is tried may ask for the next one, and with a full store there would be no end.
+     */
+    bool retry = c->retry && !(c->retried && e->type == EVENT_CONTROL_RESPONSE);
     c->retry = c->retry && !retry;
     switch (e->type) {
     case EVENT_BROKER_CHANGE:
@@ -174,6 +175,7 @@ static void handle_active(struct controller *c, struct controller_event *e)
         retry_writes(c);
     }
     deletion_run(c); /* topics whose nodes could not be removed before */
+    c->retried = retry ? c->retry : c->retried;
 }
 
 void controller_handle(struct controller *c, struct controller_event *e)

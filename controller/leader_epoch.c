@@ -84,25 +84,29 @@ static bool is_unchanged(struct controller *c, const struct partition *p, const 
 }
 
 /* Is the state that was refused, or what has become of it, no news to this broker for ever? */
-static bool is_fenced(
-        struct controller *c, const struct partition *p, const struct partition_state *s, int32_t broker, int32_t held)
+static bool is_fenced(struct controller *c, const struct partition *p, const struct partition_state *s,
+        enum kafka_error error, int32_t held)
 {
+    if (error != KERR_FENCED_LEADER_EPOCH && error != KERR_NOT_LEADER_OR_FOLLOWER) {
+        return false;
+    }
     if (held != p->leadership.leader_epoch) {
         return held > p->leadership.leader_epoch;
     }
-    return s->leader_epoch == held && (s->leader != broker || is_unchanged(c, p, s));
+    return s->leader_epoch == held && (error == KERR_NOT_LEADER_OR_FOLLOWER || is_unchanged(c, p, s));
 }
 
 void leader_epochs_fenced(struct controller *c, int32_t broker, const struct control_request *request,
         const struct control_response *response)
 {
     g_autoptr(GPtrArray) behind = g_ptr_array_new();
-    for (guint i = 0; i < request->partition_states->len; i++) {
+    guint n = MIN(request->partition_states->len, response->leader_epochs->len);
+    for (guint i = 0; i < n; i++) {
         const struct partition_state *s = request->partition_states->pdata[i];
         struct partition *p = context_partition(&c->ctx, s->topic->name, s->partition);
+        enum kafka_error error = g_array_index(response->partition_errors, enum kafka_error, i);
         int32_t held = g_array_index(response->leader_epochs, int32_t, i);
-        if (g_array_index(response->partition_errors, enum kafka_error, i) == KERR_FENCED_LEADER_EPOCH && p &&
-                p->has_leadership && strcmp(p->topic->ref->id, s->topic->id) == 0 && is_fenced(c, p, s, broker, held)) {
+        if (p && p->has_leadership && strcmp(p->topic->ref->id, s->topic->id) == 0 && is_fenced(c, p, s, error, held)) {
             leader_epoch_shown(c, p, broker, held, behind);
         }
     }

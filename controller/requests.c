@@ -22,6 +22,7 @@ const char *kafka_error_name(enum kafka_error e)
         NAME(UNKNOWN_SERVER_ERROR);
         NAME(NONE);
         NAME(UNKNOWN_TOPIC_OR_PARTITION);
+        NAME(NOT_LEADER_OR_FOLLOWER);
         NAME(BROKER_NOT_AVAILABLE);
         NAME(STALE_CONTROLLER_EPOCH);
         NAME(INVALID_TOPIC_EXCEPTION);
@@ -213,9 +214,9 @@ struct control_response *control_response_new(enum kafka_error error)
     return r;
 }
 
-void control_response_fence(struct control_response *r, guint index, int32_t leader_epoch)
+void control_response_fence(struct control_response *r, guint index, enum kafka_error error, int32_t leader_epoch)
 {
-    g_array_index(r->partition_errors, enum kafka_error, index) = KERR_FENCED_LEADER_EPOCH;
+    g_array_index(r->partition_errors, enum kafka_error, index) = error;
     if (r->leader_epochs == NULL) {
         r->leader_epochs = g_array_new(FALSE, TRUE, sizeof(int32_t));
         g_array_set_size(r->leader_epochs, r->partition_errors->len);

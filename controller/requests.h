@@ -17,6 +17,7 @@ enum kafka_error {
     KERR_UNKNOWN_SERVER_ERROR = -1,
     KERR_NONE = 0,
     KERR_UNKNOWN_TOPIC_OR_PARTITION = 3,
+    KERR_NOT_LEADER_OR_FOLLOWER = 6,
     KERR_BROKER_NOT_AVAILABLE = 8,
     KERR_STALE_CONTROLLER_EPOCH = 11,
     KERR_INVALID_TOPIC_EXCEPTION = 17,
@@ -126,18 +127,18 @@ struct control_request *control_request_unref(struct control_request *r);
 /* One answer: `error` is for the whole request; for LeaderAndIsr and StopReplica `partition_errors[i]` belongs to entry
  * i of the request (empty when the whole request failed).
  *
- * LeaderAndIsr knows two refusals by leader epoch, for which Kafka has one. STALE_CONTROLLER_EPOCH: it is known
- * already. FENCED_LEADER_EPOCH: the broker has a later state, or another leader of the same epoch, and what the
- * controller says can never come true. Then `leader_epochs[i]` is the epoch that the broker has, as `CurrentLeader` is
- * in the answers to Fetch and Produce (KIP-951). */
+ * LeaderAndIsr knows three refusals by leader epoch, for which Kafka has one. STALE_CONTROLLER_EPOCH: it is known
+ * already. FENCED_LEADER_EPOCH: the broker has a later state. NOT_LEADER_OR_FOLLOWER: it has another leader of the same
+ * epoch. With the last two, what the controller says can never come true, and `leader_epochs[i]` is the epoch that the
+ * broker has, as `CurrentLeader` is in the answers to Fetch and Produce (KIP-951). */
 struct control_response {
     enum kafka_error error;
     GArray *partition_errors; /* of enum kafka_error */
     GArray *leader_epochs;    /* of int32_t, as many; NULL: nothing was fenced */
 };
 struct control_response *control_response_new(enum kafka_error error);
-/* Entry `index`, which there is, is refused: the broker has `leader_epoch`. */
-void control_response_fence(struct control_response *r, guint index, int32_t leader_epoch);
+/* Entry `index`, which there is, is refused with one of the last two: the broker has `leader_epoch`. */
+void control_response_fence(struct control_response *r, guint index, enum kafka_error error, int32_t leader_epoch);
 void control_response_free(struct control_response *r);
 
 /* ---- from a broker to the controller ---- */

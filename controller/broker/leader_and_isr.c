@@ -31,15 +31,15 @@ static bool is_later_state(const struct broker *b, const struct replica *r, cons
            (r->role == REPLICA_FOLLOWER && metadata_cache_has_broker(b->metadata, s->leader));
 }
 
-/* A state of the leader epoch that is held, and not the held one: it was removed or rewritten by hand. (Or it was said
- * before this leader's last change was done: the controller knows.) Other replicas always come with a new epoch. */
+/* A state of the leader epoch and leader that are held, and not the held one: it was removed or rewritten by hand. (Or
+ * it was said before this leader's last change was done: the controller knows.) Other replicas always come with a new
+ * epoch. A follower does not keep the rest. */
 static bool is_other_state(const struct replica *r, const struct partition_state *s)
 {
-    if (r->role != REPLICA_LEADER || s->leader != r->leader)
-        return s->leader != r->leader;
-    return s->partition_epoch < r->partition_epoch ||
-           (s->partition_epoch == r->partition_epoch &&
-                   (!broker_ids_equal(s->isr, r->isr) || !broker_ids_equal(s->replicas, r->replicas)));
+    return r->role == REPLICA_LEADER &&
+           (s->partition_epoch < r->partition_epoch ||
+                   (s->partition_epoch == r->partition_epoch &&
+                           (!broker_ids_equal(s->isr, r->isr) || !broker_ids_equal(s->replicas, r->replicas))));
 }
 
 /* What the state asks this replica to be, or an error. `r` is NULL if the broker has no such replica. */
@@ -61,8 +61,12 @@ static enum kafka_error judge(
             return KERR_INCONSISTENT_TOPIC_ID;
         held = LEADER_EPOCH_NONE;
     }
-    if (s->leader_epoch < held || (r && s->leader_epoch == held && is_other_state(r, s)))
-        return KERR_FENCED_LEADER_EPOCH; /* Kafka answers as if it were known */
+    if (s->leader_epoch < held) /* Kafka answers as if it were known; and so for the next two */
+        return KERR_FENCED_LEADER_EPOCH;
+    if (r && s->leader_epoch == held && s->leader != r->leader)
+        return KERR_NOT_LEADER_OR_FOLLOWER;
+    if (r && s->leader_epoch == held && is_other_state(r, s))
+        return KERR_FENCED_LEADER_EPOCH;
     if (s->leader_epoch == held && !is_later_state(b, r, s)) {
         if (!r || *r->topic->id || !*s->topic->id)
             return KERR_STALE_CONTROLLER_EPOCH;
@@ -122,8 +126,8 @@ static void start_one(struct broker *b, struct request_work *w, uint32_t index)
     enum kafka_error error = judge(b, r, s, &action);
     bool first = false;
 
-    if (error == KERR_FENCED_LEADER_EPOCH) {
-        control_response_fence(w->response, index, r->leader_epoch);
+    if (error == KERR_FENCED_LEADER_EPOCH || error == KERR_NOT_LEADER_OR_FOLLOWER) {
+        control_response_fence(w->response, index, error, r->leader_epoch);
         return;
     }
     if (error != KERR_NONE) {

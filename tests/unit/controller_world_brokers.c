@@ -34,7 +34,7 @@ static bool is_other_state(const struct scripted_broker *b, const struct hosted 
                            (!broker_ids_equal(s->isr, h->isr) || !broker_ids_equal(s->replicas, h->replicas))));
 }
 
-/* `*ret_held`: of KERR_FENCED_LEADER_EPOCH */
+/* `*ret_held`: the epoch that it has, if it refuses for that */
 static enum kafka_error lead_or_follow(struct scripted_broker *b, const struct partition_state *s, int32_t *ret_held)
 {
     char *name = replica_name(s->topic, s->partition);
@@ -44,10 +44,12 @@ static enum kafka_error lead_or_follow(struct scripted_broker *b, const struct p
     }
     struct hosted *h = g_hash_table_lookup(b->replicas, name);
     if (h && strcmp(h->topic_id, s->topic->id) == 0 && !h->stopped && s->leader_epoch <= h->leader_epoch) {
-        bool fenced = s->leader_epoch < h->leader_epoch || s->leader != h->leader || is_other_state(b, h, s);
         *ret_held = h->leader_epoch;
         g_free(name);
-        return fenced ? KERR_FENCED_LEADER_EPOCH : KERR_STALE_CONTROLLER_EPOCH;
+        return s->leader_epoch < h->leader_epoch ? KERR_FENCED_LEADER_EPOCH
+               : s->leader != h->leader          ? KERR_NOT_LEADER_OR_FOLLOWER
+               : is_other_state(b, h, s)         ? KERR_FENCED_LEADER_EPOCH
+                                                 : KERR_STALE_CONTROLLER_EPOCH;
     }
     h = g_new0(struct hosted, 1);
     *h = (struct hosted){.leader = s->leader,
@@ -110,8 +112,8 @@ void broker_handle(struct world *w, struct sent *sent)
             int32_t held;
             enum kafka_error e = lead_or_follow(b, r->partition_states->pdata[i], &held);
             g_array_index(response->partition_errors, enum kafka_error, i) = e;
-            if (e == KERR_FENCED_LEADER_EPOCH) {
-                control_response_fence(response, i, held);
+            if (e == KERR_FENCED_LEADER_EPOCH || e == KERR_NOT_LEADER_OR_FOLLOWER) {
+                control_response_fence(response, i, e, held);
             }
         }
     }

@@ -121,7 +121,7 @@ static void leader_epochs(void **state)
     assert_int_equal(leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 3, .partition_epoch = 7}),
             KERR_STALE_CONTROLLER_EPOCH);
     assert_int_equal(leader_and_isr(f, (struct want){.leader = ME, .leader_epoch = 2}), KERR_FENCED_LEADER_EPOCH);
-    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 3}), KERR_FENCED_LEADER_EPOCH);
+    assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 3}), KERR_NOT_LEADER_OR_FOLLOWER);
     assert_int_equal(view(f, "t", 0).role, REPLICA_LEADER);
     assert_int_equal(leader_and_isr(f, (struct want){.leader = 2, .leader_epoch = 4, .replicas = "23"}),
             KERR_UNKNOWN_TOPIC_OR_PARTITION);

@@ -101,12 +101,28 @@ static void log_dir_of_a_replica_that_has_moved(void **state)
     world_free(w);
 }
 
+/* There was no room just then, and nothing happens any more but an answer. */
+static void no_space_for_a_failed_log_dir(void **state)
+{
+    for (uint64_t call = 1; call <= 6; call++) {
+        struct world *w = world_of_three(NULL);
+        world_topic(w, "a", "{\"0\":[2]}");
+        world_settle(w);
+        g_hash_table_add(w->broker[2].broken, g_strdup("a-0"));
+        world_arm(w, FAULT_FAIL, call, ZSTORENOSPACE);
+        tell_of_disk(w, 2);
+        expect_state(w, "a", 0, "leader -1 epoch 1 isr 2");
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(log_dir_fails_and_comes_back),
             cmocka_unit_test(log_dir_of_a_new_leader_fails),
             cmocka_unit_test(log_dir_of_a_replica_that_has_moved),
+            cmocka_unit_test(no_space_for_a_failed_log_dir),
     };
     return cmocka_run_group_tests_name("controller disks", tests, NULL, NULL);
 }

@@ -197,8 +197,8 @@ static void made_again_with_another_replica(void **state)
 }
 
 /* Broker `broker` refuses what it was told of a-0. */
-static void fence(
-        struct world *w, int broker, int32_t leader, int32_t leader_epoch, int32_t partition_epoch, int32_t held)
+static void refuse(struct world *w, enum kafka_error error, int broker, int32_t leader, int32_t leader_epoch,
+        int32_t partition_epoch, int32_t held)
 {
     g_autofree char *data = world_get(w, "/brokers/topics/a");
     char id[23];
@@ -217,7 +217,7 @@ static void fence(
     g_ptr_array_add(e->request->partition_states, s);
     e->response = control_response_new(KERR_NONE);
     g_array_set_size(e->response->partition_errors, 1);
-    control_response_fence(e->response, 0, held);
+    control_response_fence(e->response, 0, error, held);
     world_tell(w, e);
     world_settle(w);
 }
@@ -227,14 +227,17 @@ static void refused_and_changed_since(void **state)
 {
     struct world *w = world_of_some_age();
     expect_state(w, "a", 0, "leader 1 epoch 3 isr 1,2"); /* version 6: 2 has come back */
-    fence(w, 1, 1, 3, 5, 3);                             /* the leader has changed it itself */
-    fence(w, 2, 1, 1, 1, 2);                             /* raised since */
-    fence(w, 2, 1, 2, 2, 3);                             /* what it says is what the controller has now */
+    refuse(w, KERR_FENCED_LEADER_EPOCH, 1, 1, 3, 5, 3);  /* the leader has changed it itself */
+    refuse(w, KERR_FENCED_LEADER_EPOCH, 2, 1, 1, 1, 2);  /* raised since */
+    refuse(w, KERR_FENCED_LEADER_EPOCH, 2, 1, 2, 2, 3);  /* what it says is what the controller has now */
     expect_state(w, "a", 0, "leader 1 epoch 3 isr 1,2");
-    fence(w, 2, 1, 3, 5, 3); /* another leader: whatever members have come since */
+    refuse(w, KERR_NOT_LEADER_OR_FOLLOWER, 2, 1, 3, 5, 3); /* another leader: whatever members have come since */
     expect_state(w, "a", 0, "leader 1 epoch 4 isr 1,2");
-    fence(w, 2, 1, 0, 0, 9); /* a later epoch */
+    refuse(w, KERR_FENCED_LEADER_EPOCH, 2, 1, 0, 0, 9); /* a later epoch */
     expect_state(w, "a", 0, "leader 1 epoch 10 isr 1,2");
+    /* the leader itself has another one, and the state has been rewritten since */
+    refuse(w, KERR_NOT_LEADER_OR_FOLLOWER, 1, 1, 10, 0, 10);
+    expect_state(w, "a", 0, "leader 1 epoch 11 isr 1,2");
     world_free(w);
 }
 
