@@ -45,7 +45,7 @@ static void expel(const struct controller *c, const struct partition *p, struct 
 /* ---- which, and when ---- */
 
 struct expulsion {
-    bool delete;     /* StopReplica for them goes into the batch, when they are out */
+    bool stop;       /* StopReplica for them goes into the batch, when they are out */
     GPtrArray *done; /* partitions that have none any more */
 };
 
@@ -62,7 +62,7 @@ static void expelled(struct controller *c, struct partition *p, struct leader_an
 {
     const struct expulsion *x = arg;
     const struct broker_ids *before = p->leadership.isr;
-    for (uint32_t i = 0; x->delete &&i < before->n; i++) {
+    for (uint32_t i = 0; x->stop && i < before->n; i++) {
         if (!broker_ids_contain(p->replicas, before->id[i])) {
             batch_stop_replica(c, p, before->id[i], true);
         }
@@ -71,9 +71,9 @@ static void expelled(struct controller *c, struct partition *p, struct leader_an
     g_ptr_array_add(x->done, p);
 }
 
-static GPtrArray *expel_from(struct controller *c, GPtrArray *partitions, bool delete)
+static GPtrArray *expel_from(struct controller *c, GPtrArray *partitions, bool stop)
 {
-    struct expulsion x = {delete, g_ptr_array_new()};
+    struct expulsion x = {stop, g_ptr_array_new()};
     rewrite_partition_states(c, partitions, &(struct rewrite){expel_now, expelled, &x});
     return x.done;
 }

@@ -18,6 +18,31 @@ static void two_topics(struct world *w)
     world_settle(w);
 }
 
+/* Of a-0; an earlier request is replaced. */
+static void reassign(struct world *w, const char *replicas)
+{
+    g_autofree char *text = g_strdup_printf(
+            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[%s]}]}", replicas);
+    if (world_exists(w, REASSIGN)) {
+        world_set(w, REASSIGN, text);
+    } else {
+        world_create(w, REASSIGN, text);
+    }
+}
+
+/* One replica on 1, and the reassignment to 3 and 2 is half done: 2 is down, 3 in sync. */
+static struct world *world_half_moved(void)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1]}");
+    world_settle(w);
+    world_kill(w, 2);
+    reassign(w, "3,2");
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,3");
+    return w;
+}
+
 static int times;
 
 /* Rewrites the state that the controller is about to write. */
@@ -78,7 +103,7 @@ static void the_target_leaves_the_in_sync_set(void **state)
     moment_text = "\"leader\":3";
     hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":1,\"controller_epoch\":1,\"isr\":[1]}";
     w->before_run = rewrite_by_hand;
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3]}]}");
+    reassign(w, "3");
     world_settle(w);
     assert_null(hand_state);
     expect_data(w, STATE_OF_A0, "\"isr\":\\[3\\].*\"leader\":3|\"leader\":3.*\"isr\":\\[3\\]");
@@ -97,7 +122,7 @@ static void in_sync_before_it_is_new(void **state)
     moment_text = "\"adding_replicas\":{\"0\":[3]}";
     hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":0,\"controller_epoch\":1,\"isr\":[1,3]}";
     w->before_run = rewrite_by_hand;
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,3]}]}");
+    reassign(w, "1,3");
     world_settle(w);
     assert_null(hand_state);
     expect_asked(w, "/.state/topics/a/0/replicas/3", "OnlineReplica\n");
@@ -113,14 +138,14 @@ static void in_sync_when_it_is_dropped(void **state)
     world_topic(w, "a", "{\"0\":[1]}");
     world_settle(w);
     world_kill(w, 3);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,3]}]}");
+    reassign(w, "1,3");
     world_settle(w);
     expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
     moment_path = STATE_OF_A0;
     moment_text = "\"leader_epoch\":2";
     hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":1,\"controller_epoch\":1,\"isr\":[1,3]}";
     w->before_run = rewrite_by_hand;
-    world_set(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1]}]}");
+    reassign(w, "1");
     world_settle(w);
     assert_null(hand_state);
     expect_state(w, "a", 0, "leader 1 epoch 3 isr 1");
@@ -139,7 +164,7 @@ static void leads_before_it_is_new(void **state)
     world_kill(w, 2);
     world_settle(w);
     world_arm(w, FAULT_FAIL, 2, ZSTORENOSPACE);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3]}]}");
+    reassign(w, "3");
     world_settle(w);
     expect_said(w->error_log, "/brokers/topics/a/partitions/0/state: the partition state could not be written");
     expect_data(w, STATE_OF_A0, "\"leader\":3");
@@ -154,15 +179,9 @@ static void leads_before_it_is_new(void **state)
  * controller has not heard of it. It keeps what it has until another one is in sync. */
 static void the_origin_has_left_the_in_sync_set(void **state)
 {
-    struct world *w = world_of_three(NULL);
-    world_topic(w, "a", "{\"0\":[1]}");
-    world_settle(w);
-    world_kill(w, 2);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
-    world_settle(w);
-    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,3");
+    struct world *w = world_half_moved();
     w->broker[1].silent = true;
-    world_set(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1]}]}");
+    reassign(w, "1");
     world_set(w, STATE_OF_A0, "{\"version\":1,\"leader\":3,\"leader_epoch\":2,\"controller_epoch\":1,\"isr\":[3]}");
     world_settle(w);
     expect_dirs(w, "1: a-0; 3: a-0");
@@ -180,17 +199,12 @@ static void the_origin_has_left_the_in_sync_set(void **state)
 /* The same in the very moment in which it is to go. */
 static void the_last_in_sync_is_dropped(void **state)
 {
-    struct world *w = world_of_three(NULL);
-    world_topic(w, "a", "{\"0\":[1]}");
-    world_settle(w);
-    world_kill(w, 2);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
-    world_settle(w);
+    struct world *w = world_half_moved();
     moment_path = "/brokers/topics/a";
     moment_text = "\"removing_replicas\":{}";
     hand_state = "{\"version\":1,\"leader\":3,\"leader_epoch\":2,\"controller_epoch\":1,\"isr\":[3]}";
     w->before_run = rewrite_by_hand;
-    world_set(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1]}]}");
+    reassign(w, "1");
     world_settle(w);
     assert_null(hand_state);
     expect_dirs(w, "1: a-0; 3: a-0");
@@ -220,7 +234,7 @@ static void partitions_added_at_the_same_time(void **state)
     expect_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
     expect_state(w, "a", 2, "leader 3 epoch 0 isr 3");
     times = 1;
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3]}]}");
+    reassign(w, "3");
     world_settle(w);
     assert_int_equal(times, 0);
     expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[3\\],\"1\":\\[2,3\\],\"2\":\\[3\\]\\}");
