@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define READ_MAX (64 << 20)
+#define OPEN_ATTEMPTS 100
 
 static int fail(int err, char **ret_why, const char *path, const char *what)
 {
@@ -21,15 +22,30 @@ static int fail(int err, char **ret_why, const char *path, const char *what)
     return -err;
 }
 
+/* A directory that is moved out of `fd` while it is opened gives EXDEV as a mount point does. */
+static bool is_mount_point(int fd, const char *name)
+{
+    struct statx x;
+
+    if (statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &x) < 0)
+        return false;
+    return !(x.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) || x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 int log_dir_open_child(int fd, const char *name)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
             .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
     struct stat parent, child;
+    int r, attempts = 0;
 
-    int r = (int)TEMP_FAILURE_RETRY(syscall(SYS_openat2, fd, name, &how, sizeof how));
-    if (r >= 0)
-        return r;
+    do {
+        r = (int)TEMP_FAILURE_RETRY(syscall(SYS_openat2, fd, name, &how, sizeof how));
+        if (r >= 0)
+            return r;
+    } while (errno == EXDEV && !is_mount_point(fd, name) && ++attempts < OPEN_ATTEMPTS);
+    if (attempts == OPEN_ATTEMPTS)
+        return -EAGAIN;
     if (errno == ENOTDIR) /* a link, or another kind of file? */
         return fstatat(fd, name, &child, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(child.st_mode) ? -ELOOP : -ENOTDIR;
     if (errno != ENOSYS && errno != EPERM)
@@ -52,7 +68,8 @@ bool log_dir_error_is_fatal(int err)
     case ENFILE:
     case ENOMEM:
     case EINTR:
-    case ELOOP: /* an entry that is not what it should be */
+    case EAGAIN: /* somebody moves it about */
+    case ELOOP:  /* an entry that is not what it should be */
     case EXDEV:
     case ENOTDIR:
     case EISDIR:

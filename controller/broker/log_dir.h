@@ -40,7 +40,8 @@ int log_dir_check_names(const struct log_dir *d, char **ret_why);
 bool log_dir_has(const struct log_dir *d, const char *name);
 /* Releases the lock; NULL is fine. */
 void log_dir_close(struct log_dir *d);
-/* A child directory, opened without following links or crossing mounts: -ELOOP, -EXDEV, -ENOTDIR, -ENOENT, ... */
+/* A child directory, opened without following links or crossing mounts: -ELOOP, -EXDEV (a mount point), -EAGAIN (moved
+ * away each time), -ENOTDIR, -ENOENT, ... */
 int log_dir_open_child(int fd, const char *name);
 /* Does this error mean that the disk is bad, or only that one entry could not be treated? */
 bool log_dir_error_is_fatal(int err);

@@ -103,12 +103,8 @@ def control(scratch):
 
 
 def refused_again(cluster, topics):
-    """A deletion that met a swap may have been refused, or the log dir taken for failed, and with the only one the broker.
-    Now that nobody swaps, another start and another try must end it: the topics that are left all the same."""
-    for why in cluster.broker_faults():
-        lib.say(f'started again: {why}')
-        lib.write_once(cluster.path('.state/brokers/1/state'), b'running\n', 0)
-        cluster.settle()
+    """A deletion that met a swap may have been refused. Now that nobody swaps, another try must end it: the topics that
+    are left all the same."""
     for t in topics:
         if os.path.lexists(cluster.path('admin/delete_topics', t)):
             os.utime(cluster.path('admin/delete_topics', t))
@@ -131,7 +127,10 @@ def deletions(cluster, outside, n):
                 os.mkdir(cluster.path('admin/delete_topics', t))
             cluster.settle()
         swaps += attacker.swaps.value
-        faults += [f'{t} is still there' for t in refused_again(cluster, topics)]
+        # a disk whose entries somebody moves has not failed, nor has its broker
+        faults += cluster.broker_faults()
+        left = [f'{t} is still there' for t in refused_again(cluster, topics)]
+        faults += left + (cluster.said() if left else [])
         if outside.lost():
             faults.append(f'{outside.lost()} files outside are gone, deleting {topics[0]} to {topics[-1]}')
             outside.fill()

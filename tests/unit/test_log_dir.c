@@ -316,7 +316,7 @@ static void what_cannot_be_removed_keeps_its_name(void **state)
 
 /* An attacker exchanges the replica with a link to a directory outside, over and over. */
 struct attack {
-    const char *path;
+    const char *path, *link_dir;
     atomic_bool stop;
 };
 
@@ -324,7 +324,7 @@ static void *exchange(void *arg)
 {
     struct attack *a = arg;
     g_autofree char *one = g_build_filename(a->path, "t-0", NULL);
-    g_autofree char *two = g_build_filename(a->path, "evil", NULL);
+    g_autofree char *two = g_build_filename(a->link_dir, "evil", NULL);
 
     while (!atomic_load(&a->stop))
         (void)renameat2(AT_FDCWD, one, AT_FDCWD, two, RENAME_EXCHANGE);
@@ -344,7 +344,7 @@ static void remove_by_path(const char *path) /* what must not be done: the contr
 
 static int attack_rounds(struct fixture *f, bool by_path, int rounds)
 {
-    struct attack a = {.path = f->path};
+    struct attack a = {.path = f->path, .link_dir = f->path};
     int hurt = 0;
 
     for (int i = 0; i < rounds && !(by_path && hurt); i++) {
@@ -382,6 +382,31 @@ static void survives_the_race(void **state)
         print_message("the control did no harm here: the race was not met on this machine\n");
 }
 
+/* What is moved out of the log dir while it is opened gives EXDEV from openat2(), as a mount point does: that would be
+ * a failed disk. */
+static void moved_away_is_no_mount_point(void **state)
+{
+    struct fixture *f = *state;
+    struct attack a = {.path = f->path, .link_dir = f->top};
+    int mounts = 0, opened = 0, links = 0;
+    pthread_t thread;
+
+    run("mkdir '%s/t-0' '%s/outside' && ln -s outside '%s/evil'", f->path, f->top, f->top);
+    assert_int_equal(pthread_create(&thread, NULL, exchange, &a), 0);
+    for (int i = 0; i < 300000; i++) {
+        int fd = log_dir_open_child(f->d->fd, "t-0");
+        mounts += fd == -EXDEV;
+        links += fd == -ELOOP || fd == -ENOTDIR;
+        opened += fd >= 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    atomic_store(&a.stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(mounts, 0);
+    assert_true(opened > 0 && links > 0); /* they did meet */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +427,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(a_mount_stops_it, set_up, tear_down),
             cmocka_unit_test_setup_teardown(what_cannot_be_removed_keeps_its_name, set_up, tear_down),
             cmocka_unit_test_setup_teardown(survives_the_race, set_up, tear_down),
+            cmocka_unit_test_setup_teardown(moved_away_is_no_mount_point, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
