@@ -48,7 +48,7 @@ static void count_partition(
     if (p->topic->deletion) {
         return;
     }
-    n->offline_partitions += !l || !replica_is_online(&c->ctx, p, l->leader);
+    n->offline_partitions += p->status == PARTITION_OFFLINE;
     n->under_replicated += l && l->isr->n < p->replicas->n - p->adding->n;
     if (p->replicas->n == 0) {
         return;
@@ -119,7 +119,8 @@ static void append_gauges(GString *out, const struct counts *n)
             {KAFKA_CONTROLLER "activecontrollercount", "Active controllers in this daemon.", n->active},
             {KAFKA_CONTROLLER "globaltopiccount", "Topics.", n->topics},
             {KAFKA_CONTROLLER "globalpartitioncount", "Partitions.", n->partitions},
-            {KAFKA_CONTROLLER "offlinepartitionscount", "Partitions whose leader is not online.",
+            {KAFKA_CONTROLLER "offlinepartitionscount",
+                    "Partitions in state OfflinePartition; one that never had a leader is a NewPartition.",
                     n->offline_partitions},
             {KAFKA_CONTROLLER "preferredreplicaimbalancecount", "Partitions not led by their preferred replica.",
                     n->imbalance},

@@ -296,6 +296,10 @@ static void removed(struct engine *e, struct engine_msg *m)
 {
     e->txns--;
     g_hash_table_remove(e->removing, m->text);
+    if (m->txn->rc != ZOK && m->txn->rc != ZNONODE)
+        journal_error(e->config.errors, zerr_errno(m->txn->rc), m->text,
+                "the expired notification could not be removed: %s; a later notification tries again",
+                zerr_name(m->txn->rc));
 }
 
 /* Each in a transaction of its own: another process may be faster, and the store commits them together anyway. All

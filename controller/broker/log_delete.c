@@ -286,7 +286,7 @@ int64_t log_remove_doomed(
             warn(arg, doomed->name, g_strerror(-r));
         any = true;
         g_free(doomed->name);
-        g_array_remove_index(d->doomed, i);
+        g_array_remove_index_fast(d->doomed, i);
     }
     if (any)
         (void)fsync(d->fd); /* durability of the renames was promised, not of this */

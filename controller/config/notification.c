@@ -7,12 +7,13 @@
 static const char parent[] = "/config/changes";
 static const size_t prefix_length = sizeof("config_change_") - 1;
 
-enum { PURGE_BATCH = 500, KNOWN_SLACK = 1000 };
+enum { PURGE_BATCH = 500, KNOWN_SLACK = 1000, REMOVE_AGAIN_MS = 60000 };
 
 struct notification {
     char *name;
     int64_t number; /* -1: the name has none */
     int64_t ctime;
+    int64_t due_ms; /* when it is to be removed, or looked for again */
 };
 
 struct notification_listener {
@@ -23,7 +24,7 @@ struct notification_listener {
     void *arg;
     int64_t last_executed;
     GHashTable *known; /* names seen and still there, as far as this broker was told */
-    GPtrArray *heap;   /* struct notification, oldest ctime first: what is still to be purged */
+    GPtrArray *heap;   /* struct notification, first due first: what is still to be purged */
 };
 
 static void free_notification(void *arg)
@@ -62,9 +63,9 @@ void notification_listener_free(struct notification_listener *l)
 /* ---- purging: a binary heap by age, so that each notification is looked at when it expires and not in every pass ----
  */
 
-static bool older(const GPtrArray *heap, guint a, guint b)
+static bool sooner(const GPtrArray *heap, guint a, guint b)
 {
-    return ((struct notification *)heap->pdata[a])->ctime < ((struct notification *)heap->pdata[b])->ctime;
+    return ((struct notification *)heap->pdata[a])->due_ms < ((struct notification *)heap->pdata[b])->due_ms;
 }
 
 static void swap(GPtrArray *heap, guint a, guint b)
@@ -77,7 +78,7 @@ static void swap(GPtrArray *heap, guint a, guint b)
 static void heap_push(GPtrArray *heap, struct notification *n)
 {
     g_ptr_array_add(heap, n);
-    for (guint i = heap->len - 1; i > 0 && older(heap, i, (i - 1) / 2); i = (i - 1) / 2)
+    for (guint i = heap->len - 1; i > 0 && sooner(heap, i, (i - 1) / 2); i = (i - 1) / 2)
         swap(heap, i, (i - 1) / 2);
 }
 
@@ -86,9 +87,9 @@ static struct notification *heap_pop(GPtrArray *heap)
     swap(heap, 0, heap->len - 1);
     struct notification *n = g_ptr_array_steal_index(heap, heap->len - 1);
     for (guint i = 0, child; (child = 2 * i + 1) < heap->len; i = child) {
-        if (child + 1 < heap->len && older(heap, child + 1, child))
+        if (child + 1 < heap->len && sooner(heap, child + 1, child))
             child++;
-        if (!older(heap, child, i))
+        if (!sooner(heap, child, i))
             break;
         swap(heap, i, child);
     }
@@ -100,16 +101,32 @@ static bool expired(const struct notification_listener *l, const struct notifica
     return now - n->ctime > l->expiry_ms;
 }
 
-/* Any broker purges whatever is old enough, malformed and empty ones too. */
+static bool exists(const struct notification_listener *l, const char *path)
+{
+    struct bytes *data = NULL;
+    struct zstat stat;
+    int rc = l->env.get(l->env.ctx, path, &data, &stat);
+    bytes_unref(data);
+    return rc == ZOK;
+}
+
+/* Any broker purges whatever is old enough, malformed and empty ones too. A store without room may refuse: each is
+ * looked for once more. */
 static void purge(struct notification_listener *l, int64_t now)
 {
     GPtrArray *batch = NULL;
-    while (l->heap->len > 0 && expired(l, l->heap->pdata[0], now)) {
+    while (l->heap->len > 0 && ((struct notification *)l->heap->pdata[0])->due_ms < now) {
         struct notification *n = heap_pop(l->heap);
+        g_autofree char *path = g_strconcat(parent, "/", n->name, NULL);
+        if (!exists(l, path)) {
+            free_notification(n);
+            continue;
+        }
         if (!batch)
             batch = g_ptr_array_new_with_free_func(g_free);
-        g_ptr_array_add(batch, g_strconcat(parent, "/", n->name, NULL));
-        free_notification(n);
+        g_ptr_array_add(batch, g_steal_pointer(&path));
+        n->due_ms = now + REMOVE_AGAIN_MS;
+        heap_push(l->heap, n);
         if (batch->len == PURGE_BATCH)
             l->env.remove(l->env.ctx, g_steal_pointer(&batch));
     }
@@ -165,6 +182,7 @@ static void process(struct notification_listener *l, struct notification *n, GHa
         return;
     }
     n->ctime = stat.ctime;
+    n->due_ms = n->ctime + l->expiry_ms;
     bool silent = replay && expired(l, n, now);
     if (n->number < 0) {
         if (!silent)

@@ -164,7 +164,7 @@ static void remove_nodes(void *ctx, GPtrArray *paths)
 {
     struct fake_tree *t = ctx;
     g_ptr_array_add(t->batches, g_strdup_printf("%u", paths->len));
-    for (guint i = 0; i < paths->len; i++)
+    for (guint i = 0; i < paths->len && !t->removes_nothing; i++)
         fake_delete(t, paths->pdata[i]);
     g_ptr_array_unref(paths);
 }

@@ -18,6 +18,7 @@ struct fake_tree {
     GPtrArray *unclean; /* topics; "" is the default */
     GPtrArray *batches; /* sizes of what was to be removed, as text */
     unsigned broker_changed, gets;
+    bool removes_nothing; /* a store without room */
 };
 
 struct fake_tree *fake_tree_new(void);

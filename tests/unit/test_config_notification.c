@@ -231,6 +231,24 @@ static void test_purge_age(void **state)
     assert_int_equal(left(f), 1); /* malformed and empty ones too, when the next one comes */
 }
 
+/* What the store refused is tried again by a later notification, not by each that comes meanwhile. */
+static void test_purge_refused(void **state)
+{
+    struct fixture *f = *state;
+    fake_notify(f->tree, "topics/a");
+    notification_listener_pass(f->l, false);
+    f->tree->now_ms += EXPIRY_MS + 1;
+    f->tree->removes_nothing = true;
+    notification_listener_created(f->l, fake_notify(f->tree, "topics/b"));
+    f->tree->removes_nothing = false;
+    notification_listener_created(f->l, fake_notify(f->tree, "topics/c"));
+    assert_int_equal(left(f), 3);
+    f->tree->now_ms += 60001;
+    notification_listener_created(f->l, fake_notify(f->tree, "topics/d"));
+    assert_int_equal(left(f), 3); /* without the first */
+    assert_int_equal(f->tree->batches->len, 2);
+}
+
 /* Ages are looked at one by one, not up to the first young one. */
 static void test_purge_out_of_order(void **state)
 {
@@ -291,6 +309,7 @@ int main(void)
             with_fixture(test_created_one_by_one),
             with_fixture(test_created_is_bounded),
             with_fixture(test_purge_age),
+            with_fixture(test_purge_refused),
             with_fixture(test_purge_out_of_order),
             with_fixture(test_replay),
             with_fixture(test_many_old_ones),

@@ -499,10 +499,11 @@ static void metrics(void **state)
     world_settle(w);
     world_mark(w, "a");
     world_topic(w, "b", "{\"0\":[3,1]}");
+    world_topic(w, "c", "{\"0\":[3]}"); /* never led: a NewPartition, not an offline one */
     world_settle(w);
     g_autofree char *text = world_ask(w, "/.state/metrics");
     static const char *const lines[] = {"\nkafka_controller_kafkacontroller_activecontrollercount 1\n",
-            "\nkafka_controller_kafkacontroller_globaltopiccount 2\n",
+            "\nkafka_controller_kafkacontroller_globaltopiccount 3\n",
             "\nkafka_controller_kafkacontroller_topicstodeletecount 1\n",
             "\nkafka_controller_kafkacontroller_topicsineligibletodeletecount 1\n",
             "\nkafka_controller_kafkacontroller_preferredreplicaimbalancecount 1\n",
