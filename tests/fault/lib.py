@@ -368,12 +368,12 @@ def in_parallel(work, units):
 
 
 def report(name, text, faults):
-    """One line of the table; returns the exit status."""
-    for fault in faults[:int(os.environ.get('FAULTS', '20'))]:
-        print(f'    {fault}')
-    print(f'{"FAIL" if faults else "pass"} {name}: {text}', flush=True)
+    """One line of the table, and below it the first of the faults; returns the exit status."""
+    print(f'{"FAIL" if faults else "pass"} {name}: {text}')
+    shown = int(os.environ.get('FAULTS', '20'))
+    for line in '\n'.join(faults[:shown]).splitlines():
+        print(f'    {line}')
+    if len(faults) > shown:
+        print(f'    and {len(faults) - shown} more')
+    sys.stdout.flush()
     return 1 if faults else 0
-
-
-def say(text):
-    print(f'    {text}', flush=True, file=sys.stderr)

@@ -92,7 +92,7 @@ def rounds_on(kafkafs, disk, kind, rounds, rng, control):
             if control:
                 cluster.settle()
                 shim['pretend'] = 2
-            found = kill9.kill_round(cluster, clients, rng, lambda: power_cut(cluster, disk))
+            found = kill9.kill_round(cluster, clients, rng, lambda: power_cut(cluster, disk), least=100 if control else 0)
             disk.unmount()
             disk.mount()
             shim.disarm()

@@ -129,12 +129,13 @@ def deletions(cluster, outside, n):
         swaps += attacker.swaps.value
         # a disk whose entries somebody moves has not failed, nor has its broker
         faults += cluster.broker_faults()
-        left = [f'{t} is still there' for t in refused_again(cluster, topics)]
-        faults += left + (cluster.said() if left else [])
+        faults += [f'{t} is still there' for t in refused_again(cluster, topics)]
         if outside.lost():
             faults.append(f'{outside.lost()} files outside are gone, deleting {topics[0]} to {topics[-1]}')
-            outside.fill()
         done += len(topics)
+        if faults:
+            # what follows from it would only hide it
+            return cluster.said() + faults, swaps, done
     return faults, swaps, done
 
 

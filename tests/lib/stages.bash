@@ -175,7 +175,8 @@ stage_example() {
 
 # ---- recordings and operators' cases that may lie beside the clone ---------------------------------------------------
 
-# outside LABEL COMMAND...: runs it; its last line is `N passed, N failed`, and a line says what is `skipped`, and why.
+# outside LABEL COMMAND...: runs it; its last line is `N passed, N failed`; what begins with FAIL is a failure, explained by
+# the indented lines below it; and a line says what is `skipped`, and why.
 outside() {
     local label=$1 sums line
     shift
@@ -185,8 +186,10 @@ outside() {
     else
         count 0 1 0
         echo "FAILED $label gave no result: $LOGS/$label.log"
+        tail -n 15 "$LOGS/$label.log" | sed 's/^/    /'
     fi
-    grep -A 4 '^FAIL' "$LOGS/$label.log" | sed 's/^/    /'
+    # each failure with what is said below it
+    awk '/^[^ ]/ { on = /^FAIL/; n = 0 } on && n++ < 40 { print "    " $0 }' "$LOGS/$label.log"
     while read -r _ line; do skipped "$label" "$line"; done < <(grep -E '^ *skipped:' "$LOGS/$label.log")
 }
 stage_cases() {

@@ -22,7 +22,14 @@
 
 #pragma GCC diagnostic ignored "-Wunused-function" /* each test uses what it needs */
 
-#define PATIENCE_S 20
+/* No measure of speed: a test that hangs says where, before `meson test` ends it. */
+#define PATIENCE_S 100
+
+/* For what the kernel tells the engine, so that nothing that was asked of it can be waited for. */
+#define AWAIT(condition)                                                                                               \
+    for (gint64 limit_ = g_get_monotonic_time() + PATIENCE_S * G_USEC_PER_SEC; !(condition); g_usleep(10000))          \
+        if (g_get_monotonic_time() > limit_)                                                                           \
+    fail_msg("it never came: %s", #condition)
 
 /* ---- the world ---- */
 
@@ -466,10 +473,24 @@ static void expect_state(struct fixture *f, enum state_query query, const char *
         fail_msg("%s: '%s', not '%s'", path, got, want);
 }
 
+static bool is_state(struct fixture *f, enum state_query query, const char *path, const char *want)
+{
+    g_autofree char *got = ask(f, query, path, NULL);
+
+    return strcmp(got, want) == 0;
+}
+
 static void expect_error_line(struct fixture *f, const char *word)
 {
     g_autofree char *errors = read_journal(f->errors);
 
     if (!strstr(errors, word))
         fail_msg("'%s' is not in: %s", word, errors);
+}
+
+static bool has_error_line(struct fixture *f, const char *word)
+{
+    g_autofree char *errors = read_journal(f->errors);
+
+    return strstr(errors, word) != NULL;
 }

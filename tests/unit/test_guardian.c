@@ -26,7 +26,7 @@
 #include <unistd.h>
 #include "fs/fuse/guardian.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 20000 /* no measure of speed: a test that hangs says where, before `meson test` ends it */
 
 static char *dir;   /* the mount point */
 static int reports; /* what the daemon's process writes comes here */

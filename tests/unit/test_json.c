@@ -177,7 +177,8 @@ static double cpu_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* Best of three, since the machine may be busy. Instrumented builds are about three times slower. */
+/* Of processor time, best of three, since the machine may be busy. 50 ms are usual for the slowest; what is quadratic
+ * takes many seconds. */
 static void assert_quick(const char *what, GString *text, bool valid)
 {
     double best = 1e9;
@@ -189,11 +190,7 @@ static void assert_quick(const char *what, GString *text, bool valid)
         cJSON_Delete(value);
     }
     print_message("%s, %zu bytes: %.1f ms\n", what, (size_t)text->len, best);
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    assert_true(best < 100);
-#else
     assert_true(best < 1000);
-#endif
     g_string_free(text, TRUE);
 }
 

@@ -466,88 +466,6 @@ static void test_session_end_without_space_is_done_later(void **state)
 
 /* ---- the thread ---- */
 
-#define N_THREADS 4
-#define N_EACH 300
-
-struct submitter {
-    struct store *store;
-    int number;
-    enum txn_origin origin;
-    pthread_mutex_t mutex;
-    pthread_cond_t cond;
-    bool done;
-};
-
-static void wake_submitter(struct txn *txn, void *arg)
-{
-    struct submitter *s = arg;
-    assert_int_equal(txn->rc, ZOK);
-    txn_free(txn);
-    pthread_mutex_lock(&s->mutex);
-    s->done = true;
-    pthread_cond_signal(&s->cond);
-    pthread_mutex_unlock(&s->mutex);
-}
-
-static void *submitter_thread(void *arg)
-{
-    struct submitter *s = arg;
-    for (int i = 0; i < N_EACH; i++) {
-        g_autofree char *path = g_strdup_printf("/t%d-%d", s->number, i);
-        struct txn *txn = txn_new(s->origin);
-        txn_create(txn, path, NULL, 0);
-        txn->done = wake_submitter;
-        txn->arg = s;
-        s->done = false;
-        store_submit(s->store, txn);
-        pthread_mutex_lock(&s->mutex);
-        while (!s->done)
-            pthread_cond_wait(&s->cond, &s->mutex);
-        pthread_mutex_unlock(&s->mutex);
-    }
-    return NULL;
-}
-
-static void run_submitters(struct fixture *f, int n, enum txn_origin second)
-{
-    pthread_t threads[N_THREADS];
-    static struct submitter submitters[N_THREADS];
-    assert_int_equal(store_start(f->store), 0);
-    for (int i = 0; i < n; i++) {
-        submitters[i] = (struct submitter){.store = f->store, .number = i, .origin = i == 0 ? TXN_CLIENT : second};
-        pthread_mutex_init(&submitters[i].mutex, NULL);
-        pthread_cond_init(&submitters[i].cond, NULL);
-        assert_int_equal(pthread_create(&threads[i], NULL, submitter_thread, &submitters[i]), 0);
-    }
-    for (int i = 0; i < n; i++)
-        pthread_join(threads[i], NULL);
-}
-
-static void test_threads_share_commits(void **state)
-{
-    struct fixture f;
-    struct faulty *b = open_faulty(&f);
-    b->delay_us = 500;
-    run_submitters(&f, N_THREADS, TXN_CLIENT);
-    store_session_close(f.store, 0, 0, NULL, NULL);
-    assert_int_equal(mirror_count(f.mirror), N_THREADS * N_EACH);
-    assert_int_equal(mirror_zxid(f.mirror), N_THREADS * N_EACH);
-    assert_true(b->commits < N_THREADS * N_EACH * 2 / 3);
-    fixture_close(&f);
-}
-
-/* One client and the controller in its wake: with lingering they share commits, though they take turns. */
-static void test_internal_waits_for_client(void **state)
-{
-    struct fixture f;
-    struct faulty *b = open_faulty(&f);
-    b->delay_us = 1000;
-    run_submitters(&f, 2, TXN_INTERNAL);
-    print_message("%d commits for 2 x %d\n", b->commits, N_EACH);
-    assert_true(b->commits < N_EACH * 3 / 2);
-    fixture_close(&f);
-}
-
 static void test_close_commits_what_is_queued(void **state)
 {
     struct fixture f;
@@ -589,8 +507,6 @@ int main(void)
             cmocka_unit_test(test_full_disk_is_not),
             cmocka_unit_test(test_large_one_fails_alone),
             cmocka_unit_test(test_session_end_without_space_is_done_later),
-            cmocka_unit_test(test_threads_share_commits),
-            cmocka_unit_test(test_internal_waits_for_client),
             cmocka_unit_test(test_close_commits_what_is_queued),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
