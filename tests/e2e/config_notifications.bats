@@ -76,13 +76,16 @@ P
 @test "old ones go when the next one comes, bad ones too" {
     stop_kafkafs
     start_kafkafs -o raw,config_change_expiry=3
+    first=$(date +%s)
     put "$N/config_change_" rubbish
     : >"$N/config_change_"
     put "$N/config_change_" '{"version":2,"entity_path":"topics/t"}'
     settle
-    is "$(ls "$N" | wc -l)" 3
+    there=$(ls "$N" | wc -l)
+    # a machine so busy that the first was old when the third came says nothing
+    [ "$there" = 3 ] || [ $(($(date +%s) - first)) -ge 3 ]
     sleep 3.1
-    is "$(ls "$N" | wc -l)" 3
+    is "$(ls "$N" | wc -l)" "$there" "none goes by itself"
     put "$N/config_change_" '{"version":2,"entity_path":"topics/t"}'
     settle
     is "$(ls "$N" | wc -l)" 1

@@ -10,7 +10,7 @@ S() { echo "$M/.state/$1"; }
     [[ $zxid =~ ^(0x[0-9a-f]+|[0-9]+)$ ]]
     [ $((zxid)) -ge $(($(getfattr --only-values -n user.zk.czxid "$M/app/f"))) ]
     (while [ ! -e "$W/stop" ]; do touch "$M/app/g"; rm "$M/app/g"; done) 3>&- &
-    for _ in {1..20}; do timeout 10 cat "$(S settled)" >"$W/out"; done
+    for _ in {1..20}; do cat "$(S settled)" >"$W/out"; done
     touch "$W/stop"
     wait $!
 }

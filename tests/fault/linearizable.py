@@ -21,26 +21,26 @@ DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
 HERE = os.path.dirname(os.path.realpath(__file__))
 
 
-def once(path, flags, work):
-    fd = os.open(path, flags, 0o644)
+def once(app, name, flags, work):
+    fd = os.open(name, flags, 0o644, dir_fd=app)
     try:
         return work(fd)
     finally:
         os.close(fd)
 
 
-def call(kind, path, value):
-    """Makes one operation; returns (value, result)."""
+def call(kind, app, name, value):
+    """Makes one operation in the directory `app`; returns (value, result)."""
     try:
         if kind == 'create':
-            once(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, lambda fd: None)
+            once(app, name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, lambda fd: None)
         elif kind == 'write':
             # in one piece and always as long: one change
-            once(path, os.O_WRONLY, lambda fd: os.write(fd, b'%08d' % value))
+            once(app, name, os.O_WRONLY, lambda fd: os.write(fd, b'%08d' % value))
         elif kind == 'read':
-            return int(once(path, os.O_RDONLY, lambda fd: os.read(fd, 100)) or b'0'), 'ok'
+            return int(once(app, name, os.O_RDONLY, lambda fd: os.read(fd, 100)) or b'0'), 'ok'
         else:
-            os.unlink(path)
+            os.unlink(name, dir_fd=app)
         return value, 'ok'
     except FileExistsError:
         return value, 'exists'
@@ -52,17 +52,29 @@ def call(kind, path, value):
         raise
 
 
-def wait_for_mount(cluster):
-    while not os.path.exists(cluster.path('.state/controller/epoch')):
+def directory(cluster):
+    """The files' directory, when it is mounted and there is a daemon. A client keeps it: by its path, a file that is not there
+    could also be one that is not mounted, where a client sleeps while one daemon's mount goes and the next one's comes."""
+    while True:
+        fd = -1
+        try:
+            fd = os.open(cluster.path('app'), os.O_PATH | os.O_DIRECTORY)
+            os.stat('../.state/controller/epoch', dir_fd=fd)
+            return fd
+        except OSError as e:
+            if fd >= 0:
+                os.close(fd)
+            if e.errno not in (*DEAD, errno.ENOENT):
+                raise
         time.sleep(0.005)
 
 
-def client(cluster, n, paths, seed, done, results):
+def client(cluster, n, names, seed, done, results):
     """One client's operations, in random order over the files; what the daemon's death cut off has no end. `done[n]`
     counts them."""
     lib.die_with_parent()
-    rng, seen = random.Random(seed), []
-    work = [f for f in range(len(paths)) for _ in range(OPS)]
+    rng, seen, app = random.Random(seed), [], directory(cluster)
+    work = [f for f in range(len(names)) for _ in range(OPS)]
     rng.shuffle(work)
     for i, f in enumerate(work):
         done[n] = i
@@ -70,23 +82,24 @@ def client(cluster, n, paths, seed, done, results):
         value = (n + 1) * 1000 + i
         start = time.monotonic_ns()
         try:
-            value, result = call(kind, paths[f], value)
+            value, result = call(kind, app, names[f], value)
             seen.append((f, start, time.monotonic_ns(), kind, value, result))
         except OSError as e:
             if e.errno not in DEAD:
                 seen.append((f, 0, 0, 'error', 0, f'{kind}: {e}'))
             elif kind != 'read':
                 seen.append((f, start, -1, kind, value, 'ok'))
-            wait_for_mount(cluster)
+            os.close(app)
+            app = directory(cluster)
     results.put(seen)
 
 
 def history(cluster, number, rng):
     """Records one; returns the text for the checker, a history for each file, the errors that nobody may see, and how many
     operations the kill left without an answer."""
-    paths = [cluster.path(f'app/{number}-{f}') for f in range(FILES)]
+    names = [f'{number}-{f}' for f in range(FILES)]
     results, done = multiprocessing.Queue(), multiprocessing.Array('q', CLIENTS, lock=False)
-    workers = [multiprocessing.Process(target=client, args=(cluster, n, paths, rng.random(), done, results))
+    workers = [multiprocessing.Process(target=client, args=(cluster, n, names, rng.random(), done, results))
                for n in range(CLIENTS)]
     for w in workers:
         w.start()

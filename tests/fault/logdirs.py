@@ -99,13 +99,17 @@ class OnDisk(Fault):
         shutil.rmtree(f'{self.dir}/lost+found', ignore_errors=True)
 
     def check_and_mount(self):
-        # lazily: the broker may not have noticed yet, if nothing was asked of it
+        # lazily: the broker may not have noticed yet, if nothing was asked of it; then it looks and lets go
         sh('umount', '-l', self.dir)
-        for _ in range(100):
-            if subprocess.run(['e2fsck', '-fy', self.image], capture_output=True, check=False).returncode <= 2:
+        self.cluster.settle()
+        limit = time.monotonic() + 60
+        while True:
+            done = subprocess.run(['e2fsck', '-fy', self.image], capture_output=True, text=True, check=False)
+            if done.returncode <= 2:
                 return self.mount()
+            if time.monotonic() > limit:
+                raise lib.Stuck(f'the disk is still in use after 60 s: {done.stdout}{done.stderr}')
             time.sleep(0.1)
-        raise lib.Stuck('the disk is still in use')
 
 
 class Immutable(OnDisk):

@@ -224,12 +224,12 @@ class Lost(LogDir):
 
     def act(self, topic):
         os.rename(self.second, self.cluster.w + '/away')
-        # the kernel tells the daemon, not us
-        limit = time.monotonic() + 10
+        # the kernel tells the daemon, not us; what settles has looked
+        limit = time.monotonic() + 60
         while not os.listdir(self.cluster.path('.state/brokers/2/offline_log_dirs')):
             if time.monotonic() > limit:
                 raise lib.Stuck('the daemon has not noticed that its log dir is gone')
-            time.sleep(0.001)
+            self.cluster.settle()
 
     def repair(self, topic):
         if os.path.exists(self.cluster.w + '/away'):

@@ -7,8 +7,9 @@
 The work goes in rounds, each of which ends where it began: topics are made and deleted, configurations changed and
 notified, brokers killed, shut down and started, partitions reassigned, values written, renamed and read, directories
 listed, the controller is elected anew, events followed, watches set. After each round `.state/settled` is read, and then
-the daemon is measured. The first half of the time warms up. Of the second half, the line through the samples (the median
-of all slopes, which no single spike moves) may not rise by more than the limit.
+the daemon is measured. A slow machine takes longer than SECONDS, until there are rounds enough to judge. The first half of
+the time warms up. Of the second half, the line through the samples (the median of all slopes, which no single spike moves)
+may not rise by more than the limit.
 """
 import ctypes
 import itertools
@@ -26,6 +27,7 @@ import lib
 
 FOLDER = 1000  # znodes a directory
 TOPICS, CLIENT_FILES, FIXED = 12, 40, 6
+ROUNDS = 20  # the least that can be judged: a line through ten samples
 MIB = 1 << 20
 
 
@@ -259,7 +261,7 @@ def campaign(kafkafs, seconds, znodes, seed, control):
         for _ in lib.rounds(sys.maxsize):
             faults += work.run_round()
             samples.append((time.monotonic() - begun, measure(cluster)))
-            if faults or time.monotonic() > begun + seconds:
+            if faults or (time.monotonic() > begun + seconds and work.round >= ROUNDS):
                 break
         faults += [f'exit status {status}' for status in [cluster.stop()] if status]
         faults += [x for x in [cluster.check_store()] if x]
@@ -276,8 +278,8 @@ def main():
     seed, control = int(args[3]) if len(args) > 3 else int(time.time()), '--control' in sys.argv
     lib.mounts_of_its_own()
     samples, faults, work = campaign(kafkafs, seconds, znodes, seed, control)
-    table = judge(samples) if len(samples) > 10 else {}
-    if not table:
+    table = judge(samples) if len(samples) >= ROUNDS else {}
+    if not table and not faults:
         faults.append(f'only {len(samples)} rounds')
     grown = [name for name, (_, more, most) in table.items() if more > most]
     for name, (level, more, most) in table.items():

@@ -209,6 +209,10 @@ broker_state() {
 replicas_on_disk() {
     (cd "$D" && find . -mindepth 2 -maxdepth 2 -type d -regex "\./[0-9]+/$1-[0-9]+" | sed 's/^..//' | sort | xargs)
 }
+# cpu_seconds: what the daemon has used so far; on a busy machine, too, this is its own.
+cpu_seconds() {
+    awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) / hz) }' "/proc/$DAEMON/stat"
+}
 # gone T: nothing of the topic is left: tree, request, configuration, directories, metadata caches.
 gone() {
     local b
