@@ -142,8 +142,16 @@ class Cluster:
             time.sleep(0.005)
 
     def log_tail(self):
+        if not os.path.exists(f'{self.w}/daemon.log'):
+            return ''
         with open(f'{self.w}/daemon.log') as f:
             return f.read()[-300:].strip()
+
+    def last_words(self):
+        """Of the daemon, to explain what broke a campaign off."""
+        status = self.daemon.poll() if self.daemon else None
+        state = 'no daemon' if not self.daemon else 'the daemon runs' if status is None else f'the daemon ended with {status}'
+        return f'{state}; its log ends: {self.log_tail()}'
 
     def kill(self):
         """kill -9 and waits for the end; the dead mount stays for the next start to deal with. Raises Stuck if it does not
@@ -210,6 +218,8 @@ class Cluster:
         subprocess.run(['umount', '-l', self.m], stderr=subprocess.DEVNULL, check=False)
 
     def remove(self):
+        if sys.exc_info()[0]:
+            print(self.last_words())
         self.remove_mount()
         if self.in_memory:
             subprocess.run(['umount', '-l', self.w], check=True)

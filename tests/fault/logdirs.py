@@ -399,7 +399,7 @@ def cell(kafkafs, fault_kind, work_kind, lying=False, repaired=True):
         found += work.faults(cluster) + fault.harmed()
         found += [f'exit status {s}' for s in [cluster.stop()] if s]
     except Exception:  # pylint: disable=broad-except; what a cell cannot finish is wrong, and the others go on
-        found.append(traceback.format_exc())
+        found += [traceback.format_exc(), cluster.last_words()]
     finally:
         cluster.remove_mount()
         fault.cleanup()

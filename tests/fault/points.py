@@ -271,7 +271,7 @@ def work(unit):
         n, faults = campaign.recoveries(first) if first else campaign.run_one(only) if only else campaign.run()
         return name, n, faults
     except Exception:  # pylint: disable=broad-except; what it cannot finish is a fault, and the others go on
-        return name, 0, [f'{name}, {kind}: {traceback.format_exc()}']
+        return name, 0, [f'{name}, {kind}: {traceback.format_exc()}'] + ([campaign.cluster.last_words()] if campaign else [])
     finally:
         if campaign:
             campaign.cluster.remove()
