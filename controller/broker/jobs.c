@@ -30,13 +30,32 @@ static void load_done(struct incarnation *inc, struct disk_job *job, gen_t gen)
         inc_loaded(inc, gen);
 }
 
+/* The broker still has what was deleted: it is told afterwards, so that the checkpoints are written before the first
+ * job for the next topic of that name. */
+static void checkpoint_without(struct incarnation *inc, const struct disk_batch *deleted, gen_t gen)
+{
+    struct disk_job *job = inc_checkpoint_job(inc, deleted->dir, JOB_CHECKPOINT, ALL_CHECKPOINTS);
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (guint i = 0; i < deleted->tasks->len; i++) {
+        const struct log_task *t = &g_array_index(deleted->tasks, struct log_task, i);
+        if (t->err == 0 && !t->future)
+            g_hash_table_add(names, g_strdup_printf("%s %d", t->topic->name, t->partition));
+    }
+    for (guint i = job->logs->len; i-- > 0;)
+        if (g_hash_table_contains(names, g_ptr_array_index(job->logs, i)))
+            g_ptr_array_remove_index_fast(job->logs, i);
+    inc->dirs[deleted->dir].dirty = 0;
+    inc_submit_job(inc, deleted->dir, job, gen);
+}
+
 static void batch_done(struct incarnation *inc, struct disk_job *job, gen_t gen)
 {
     struct inc_dir *d = &inc->dirs[job->dir];
 
     d->dirty |= ALL_CHECKPOINTS;
     if (job->rewrite && d->worker)
-        inc_checkpoint(inc, job->dir, ALL_CHECKPOINTS, gen);
+        checkpoint_without(inc, job->batch, gen);
     broker_disk_done(inc->core, g_steal_pointer(&job->batch), gen);
 }
 

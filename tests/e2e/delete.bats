@@ -95,3 +95,19 @@ load ../lib/mount
     is "$(ls "$M/brokers/topics" "$M/admin/delete_topics" | grep -c '^t')" 0
     is "$(find "$D" -mindepth 2 -maxdepth 2 -type d | wc -l)" 0
 }
+
+@test "no checkpoint keeps an offset of a topic that is gone, those of its neighbours stay" {
+    topic t '{"0":[1],"1":[1]}'
+    topic u '{"0":[1]}'
+    settle
+    stop_kafkafs
+    for f in cleaner recovery-point replication log-start; do
+        printf '0\n3\nt 0 77\nt 1 0\nu 0 5\n' >"$D/1/$f-offset-checkpoint"
+    done
+    start_kafkafs
+    delete_topic t
+    settle
+    for f in cleaner recovery-point replication log-start; do
+        is "$(cat "$D/1/$f-offset-checkpoint" | xargs)" "0 1 u 0 5" "$f"
+    done
+}
