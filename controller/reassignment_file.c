@@ -35,7 +35,7 @@ static void drop_repeated(GArray *entries)
     }
 }
 
-static GArray *read_file(struct controller *c, struct zstat *ret_stat)
+static GArray *read_file(struct controller *c, struct zstat *ret_stat, char **ret_unknown)
 {
     struct bytes *data = NULL;
     GArray *entries = NULL;
@@ -43,7 +43,7 @@ static GArray *read_file(struct controller *c, struct zstat *ret_stat)
     if (c->env.get(c->env.ctx, FILE_PATH, &data, ret_stat) != ZOK) {
         return NULL;
     }
-    if (!reassignment_decode(data, &entries, &why)) {
+    if (!reassignment_decode(data, &entries, ret_unknown, &why)) {
         complain(c, EINVAL, FILE_PATH, "%s", why);
     } else {
         drop_repeated(entries);
@@ -63,7 +63,8 @@ static void remove_entries(struct controller *c, entry_test *gone, const void *a
     int rc = ZBADVERSION;
     for (int i = 0; rc == ZBADVERSION && i < WRITE_ATTEMPTS && !c->moved; i++) {
         struct zstat stat;
-        g_autoptr(GArray) entries = read_file(c, &stat);
+        g_autofree char *unknown = NULL;
+        g_autoptr(GArray) entries = read_file(c, &stat, &unknown);
         if (!entries) {
             return;
         }
@@ -78,7 +79,7 @@ static void remove_entries(struct controller *c, entry_test *gone, const void *a
         }
         struct txn *txn = fenced_txn(c);
         if (entries->len) {
-            txn_set(txn, FILE_PATH, reassignment_encode(entries), stat.version);
+            txn_set(txn, FILE_PATH, reassignment_encode(entries, unknown), stat.version);
         } else {
             txn_delete(txn, FILE_PATH, stat.version);
         }
@@ -189,7 +190,7 @@ static void say_missing_brokers(struct controller *c, const struct reassignment_
 static void process_file(struct controller *c, bool again, GHashTable *started)
 {
     struct zstat stat;
-    g_autoptr(GArray) entries = read_file(c, &stat);
+    g_autoptr(GArray) entries = read_file(c, &stat, NULL);
     g_autoptr(GHashTable) refused = g_hash_table_new(hash_entry, equal_entries);
     g_autoptr(GPtrArray) partitions = g_ptr_array_new();
     g_autoptr(GPtrArray) targets = g_ptr_array_new();

@@ -221,6 +221,7 @@ bool topic_put(struct controller *c, struct txn *txn, const struct topic *t)
         out = topic_assignment_new();
         encode_partitions(t, out);
         keep_additions(t, node, out);
+        out->unknown = node ? g_steal_pointer(&node->unknown) : NULL;
     }
     g_strlcpy(out->topic_id, t->ref->id, sizeof(out->topic_id));
     g_autofree char *path = topic_path(t->ref->name);
@@ -482,6 +483,7 @@ static void revert_additions(struct controller *c, struct topic *t, const struct
     complain(c, EBUSY, path, "the topic is being deleted: the partitions added to it were taken out again");
     struct topic_assignment *out = topic_assignment_new();
     g_strlcpy(out->topic_id, t->ref->id, sizeof(out->topic_id));
+    out->unknown = g_strdup(a->unknown);
     encode_partitions(t, out);
     struct txn *txn = fenced_txn(c);
     txn_set(txn, path, topic_assignment_encode(out), version);

@@ -7,6 +7,7 @@ static void entry_clear(gpointer item)
     struct reassignment_entry *e = item;
     g_free(e->topic);
     g_free(e->why);
+    g_free(e->unknown);
     broker_ids_unref(e->replicas);
 }
 
@@ -48,10 +49,13 @@ static bool decode_entry(const cJSON *item, bool with_replicas, struct reassignm
         return false;
     e->topic = g_strdup(topic);
     e->why = why_impossible(e, with_replicas);
+    if (with_replicas)
+        e->unknown = json_unknown_members(item, (const char *[]){"topic", "partition", "replicas", NULL});
     return true;
 }
 
-static bool decode_entries(const struct bytes *data, bool with_replicas, GArray **ret, char **ret_why)
+static bool decode_entries(
+        const struct bytes *data, bool with_replicas, GArray **ret, char **ret_unknown, char **ret_why)
 {
     const cJSON *list;
     cJSON *root = json_document(data, ret_why);
@@ -69,15 +73,17 @@ static bool decode_entries(const struct bytes *data, bool with_replicas, GArray 
         else
             json_fail(ret_why, "\"partitions\": entry %u: %s", entries->len + 1, why);
     }
-    cJSON_Delete(root);
     if (good)
         *ret = entries;
     else
         g_array_unref(entries);
+    if (good && ret_unknown != NULL)
+        *ret_unknown = json_unknown_members(root, (const char *[]){"version", "partitions", NULL});
+    cJSON_Delete(root);
     return good;
 }
 
-static struct bytes *encode_entries(const GArray *entries, bool with_replicas)
+static struct bytes *encode_entries(const GArray *entries, bool with_replicas, const char *unknown)
 {
     GString *out = g_string_new("{\"version\":1,\"partitions\":[");
     for (guint i = 0; i < entries->len; i++) {
@@ -90,30 +96,30 @@ static struct bytes *encode_entries(const GArray *entries, bool with_replicas)
             g_string_append(out, ",\"replicas\":");
             json_append_ids(out, e->replicas);
         }
-        g_string_append_c(out, '}');
+        g_string_append_printf(out, "%s}", e->unknown != NULL ? e->unknown : "");
     }
-    g_string_append(out, "]}");
+    g_string_append_printf(out, "]%s}", unknown != NULL ? unknown : "");
     return json_take(out);
 }
 
-bool reassignment_decode(const struct bytes *data, GArray **ret, char **ret_why)
+bool reassignment_decode(const struct bytes *data, GArray **ret, char **ret_unknown, char **ret_why)
 {
-    return decode_entries(data, true, ret, ret_why);
+    return decode_entries(data, true, ret, ret_unknown, ret_why);
 }
 
-struct bytes *reassignment_encode(const GArray *entries)
+struct bytes *reassignment_encode(const GArray *entries, const char *unknown)
 {
-    return encode_entries(entries, true);
+    return encode_entries(entries, true, unknown);
 }
 
 bool partition_list_decode(const struct bytes *data, GArray **ret, char **ret_why)
 {
-    return decode_entries(data, false, ret, ret_why);
+    return decode_entries(data, false, ret, NULL, ret_why);
 }
 
 struct bytes *partition_list_encode(const GArray *entries)
 {
-    return encode_entries(entries, false);
+    return encode_entries(entries, false, NULL);
 }
 
 bool log_dir_event_decode(const struct bytes *data, int32_t *ret_broker_id, char **ret_why)

@@ -26,6 +26,7 @@ struct topic_assignment {
     int version;
     char topic_id[23];  /* "" if the node has none */
     GArray *partitions; /* struct partition_assignment, sorted by partition */
+    char *unknown;      /* fields that are not Kafka's, kept when the node is rewritten; owned, NULL: none */
 };
 struct partition_assignment {
     int32_t partition;
@@ -92,9 +93,11 @@ struct reassignment_entry {
     int32_t partition;
     struct broker_ids *replicas; /* owned */
     char *why;                   /* owned; NULL: nothing is wrong with it */
+    char *unknown;               /* fields that are not Kafka's, kept when the file is rewritten; owned, NULL: none */
 };
-bool reassignment_decode(const struct bytes *data, GArray **ret, char **ret_why); /* of struct reassignment_entry */
-struct bytes *reassignment_encode(const GArray *entries);
+/* `*ret`: of struct reassignment_entry; `*ret_unknown` (if wanted): such fields beside "partitions", or NULL; owned. */
+bool reassignment_decode(const struct bytes *data, GArray **ret, char **ret_unknown, char **ret_why);
+struct bytes *reassignment_encode(const GArray *entries, const char *unknown);
 /* /admin/preferred_replica_election, /isr_change_notification/...: "topic", "partition" pairs; replicas are NULL. */
 bool partition_list_decode(const struct bytes *data, GArray **ret, char **ret_why);
 struct bytes *partition_list_encode(const GArray *entries);

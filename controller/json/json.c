@@ -97,6 +97,23 @@ bool json_broker_ids(const cJSON *item, const char *where, struct broker_ids **r
     return true;
 }
 
+char *json_unknown_members(const cJSON *object, const char *const *known)
+{
+    GString *out = NULL;
+    for (const cJSON *item = object->child; item != NULL; item = item->next) {
+        if (g_strv_contains(known, item->string))
+            continue;
+        if (out == NULL)
+            out = g_string_new(NULL);
+        char *value = cJSON_PrintUnformatted(item);
+        g_string_append_c(out, ',');
+        json_append_string(out, item->string);
+        g_string_append_printf(out, ":%s", value);
+        cJSON_free(value);
+    }
+    return out != NULL ? g_string_free(out, FALSE) : NULL;
+}
+
 bool json_decimal(const char *text, size_t len, int64_t min, int64_t max, int64_t *ret)
 {
     bool negative = len > 0 && text[0] == '-';

@@ -19,6 +19,10 @@ bool json_broker_ids(const cJSON *item, const char *where, struct broker_ids **r
 /* Decimal digits with an optional minus sign, nothing else. */
 bool json_decimal(const char *text, size_t len, int64_t min, int64_t max, int64_t *ret);
 
+/* The members of `object` that are none of `known` (ended by NULL), as `,"name":value,...` to be written back; NULL:
+ * none. */
+char *json_unknown_members(const cJSON *object, const char *const *known);
+
 /* ---- writing ---- */
 /* A JSON string as Jackson writes it: quotes, backslash and control characters are escaped, the rest is UTF-8. */
 void json_append_string(GString *out, const char *text);

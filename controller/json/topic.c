@@ -27,6 +27,7 @@ struct topic_assignment *topic_assignment_free(struct topic_assignment *a)
     if (a == NULL)
         return NULL;
     g_array_unref(a->partitions);
+    g_free(a->unknown);
     g_free(a);
     return NULL;
 }
@@ -130,9 +131,13 @@ static bool scan_lists(struct json_scan *s, GArray *lists)
     return json_scan_char(s, '}') && sort_lists(lists);
 }
 
+static const char *const field_names[] = {
+        "partitions", "adding_replicas", "removing_replicas", "topic_id", "version", NULL};
+
 struct topic_parts {
     int32_t version; /* 0: not seen yet */
     char topic_id[23];
+    char *unknown;
     GArray *partitions, *adding, *removing; /* struct replica_list, sorted */
 };
 
@@ -152,14 +157,13 @@ static bool set_topic_id(struct topic_parts *t, const char *id, size_t len)
 
 static bool scan_topic_field(struct json_scan *s, struct topic_parts *t, unsigned *seen)
 {
-    static const char *const names[] = {"partitions", "adding_replicas", "removing_replicas", "topic_id", "version"};
     const char *key, *id;
     size_t len, id_len, i = 0;
     if (!json_scan_string(s, &key, &len) || !json_scan_char(s, ':'))
         return false;
-    while (i < G_N_ELEMENTS(names) && (strlen(names[i]) != len || memcmp(names[i], key, len) != 0))
+    while (field_names[i] != NULL && (strlen(field_names[i]) != len || memcmp(field_names[i], key, len) != 0))
         i++;
-    if (i == G_N_ELEMENTS(names) || (*seen & 1u << i) != 0)
+    if (field_names[i] == NULL || (*seen & 1u << i) != 0)
         return false;
     *seen |= 1u << i;
     switch (i) {
@@ -226,6 +230,7 @@ static bool decode_object(const cJSON *root, struct topic_parts *t, char **ret_w
         t->version = (int32_t)version;
     else
         t->version = id != NULL ? 3 : have_adding || have_removing ? 2 : 1;
+    t->unknown = json_unknown_members(root, field_names);
     return true;
 }
 
@@ -243,6 +248,7 @@ static struct topic_assignment *join(struct topic_parts *t)
     struct topic_assignment *a = topic_assignment_new();
     a->version = CLAMP(t->version, 1, 3);
     g_strlcpy(a->topic_id, t->topic_id, sizeof(a->topic_id));
+    a->unknown = g_steal_pointer(&t->unknown);
     guint adding = 0, removing = 0;
     for (guint i = 0; i < t->partitions->len; i++) {
         struct replica_list *list = &g_array_index(t->partitions, struct replica_list, i);
@@ -271,6 +277,7 @@ static void topic_parts_clear(struct topic_parts *t)
     g_array_unref(t->partitions);
     g_array_unref(t->adding);
     g_array_unref(t->removing);
+    g_free(t->unknown);
 }
 
 bool topic_assignment_decode(const struct bytes *data, struct topic_assignment **ret, char **ret_why)
@@ -343,7 +350,7 @@ struct bytes *topic_assignment_encode(const struct topic_assignment *a)
         append_lists(out, a, ADDING);
         g_string_append(out, ",\"version\":3");
     }
-    g_string_append_c(out, '}');
+    g_string_append_printf(out, "%s}", a->unknown != NULL ? a->unknown : "");
     return json_take(out);
 }
 

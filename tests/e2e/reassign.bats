@@ -133,3 +133,21 @@ put_state() {
     is "$(replicas_on_disk t)" 1/t-0
     [ ! -e "$(R)" ]
 }
+
+@test "fields that are not Kafka's stay: in the request while it is worked off, and in the topic" {
+    topic t '{"0":[1,2],"1":[2]}'
+    put_line "$M/brokers/topics/u" '{"version":1,"partitions":{"0":[1]},"owner":{"team":"ops"}}'
+    settle
+    is "$(field "$M/brokers/topics/u/.data" .owner.team)" ops "after its topic id"
+    put_line "$(R)" '{"version":1,"by":"me","partitions":[{"topic":"t","partition":0,"replicas":[9,2],"log_dirs":["any","any"]},
+        {"topic":"t","partition":1,"replicas":[3],"why":"full"},{"topic":"u","partition":0,"replicas":[2]},
+        {"topic":"ghost","partition":0,"replicas":[2]}]}'
+    settle
+    is "$(assigned t 1) $(assigned u 0)" "3 2"
+    is "$(cat "$(R)")" \
+        '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[9,2],"log_dirs":["any","any"]}],"by":"me"}'
+    is "$(field "$M/brokers/topics/u/.data" .owner.team)" ops "after a reassignment"
+    put_line "$M/brokers/topics/u/.data" '{"version":1,"partitions":{"0":[2],"1":[1]},"owner":"we"}'
+    settle
+    is "$(leader u 1) $(field "$M/brokers/topics/u/.data" .owner)" "1 we"
+}

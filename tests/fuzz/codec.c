@@ -71,7 +71,7 @@ static void lists(const struct bytes *data)
 {
     GArray *entries;
 
-    if (reassignment_decode(data, &entries, NULL))
+    if (reassignment_decode(data, &entries, NULL, NULL))
         g_array_unref(entries);
     if (partition_list_decode(data, &entries, NULL))
         g_array_unref(entries);

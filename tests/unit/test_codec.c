@@ -245,16 +245,32 @@ static void test_reassignment(void **state)
     GArray *entries = NULL;
     const char *text = "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":1,\"replicas\":[3,1]},"
                        "{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}]}";
-    assert_true(reassignment_decode(data(text), &entries, NULL));
+    assert_true(reassignment_decode(data(text), &entries, NULL, NULL));
     assert_int_equal(entries->len, 2);
     struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, 0);
     assert_string_equal(e->topic, "a");
     assert_int_equal(e->partition, 1);
     assert_ids(e->replicas, IDS(3, 1));
     assert_null(e->why);
-    assert_encodes(reassignment_encode(entries), text);
+    assert_encodes(reassignment_encode(entries, NULL), text);
     assert_encodes(partition_list_encode(entries),
             "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":1},{\"topic\":\"b\",\"partition\":0}]}");
+    g_array_unref(entries);
+}
+
+/* What a tool wrote beside Kafka's own fields is there when the file is rewritten. */
+static void test_reassignment_unknown_fields(void **state)
+{
+    GArray *entries = NULL;
+    g_autofree char *unknown = NULL;
+    const char *text = "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":1,\"replicas\":[3],"
+                       "\"log_dirs\":[\"any\"]},{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}],"
+                       "\"by \\\"me\\\"\":{\"at\":1796051456141,\"x\":[]},\"none\":null}";
+    assert_true(reassignment_decode(data(text), &entries, &unknown, NULL));
+    assert_encodes(reassignment_encode(entries, unknown), text);
+    g_array_remove_index(entries, 0);
+    assert_encodes(reassignment_encode(entries, NULL),
+            "{\"version\":1,\"partitions\":[{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}]}");
     g_array_unref(entries);
 }
 
@@ -274,7 +290,7 @@ static void test_reassignment_verdicts(void **state)
         GArray *entries = NULL;
         g_autofree char *text = g_strdup_printf(
                 "{\"partitions\":[%s,{\"topic\":\"ok\",\"partition\":0,\"replicas\":[1]}]}", cases[i].entry);
-        assert_true(reassignment_decode(data(text), &entries, NULL));
+        assert_true(reassignment_decode(data(text), &entries, NULL, NULL));
         const char *why = g_array_index(entries, struct reassignment_entry, 0).why;
         assert_int_equal(g_strcmp0(why, cases[i].why), 0);
         assert_null(g_array_index(entries, struct reassignment_entry, 1).why);
@@ -299,9 +315,9 @@ static void test_reassignment_verdicts(void **state)
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         GArray *entries = NULL;
         char *why = NULL;
-        assert_reason(reassignment_decode(data(bad[i].text), &entries, &why), &why, bad[i].why);
+        assert_reason(reassignment_decode(data(bad[i].text), &entries, NULL, &why), &why, bad[i].why);
         assert_null(entries);
-        assert_false(reassignment_decode(data(bad[i].text), &entries, NULL));
+        assert_false(reassignment_decode(data(bad[i].text), &entries, NULL, NULL));
     }
 }
 
@@ -334,6 +350,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(test_feature_and_producer_ids, setup, teardown),
             cmocka_unit_test_setup_teardown(test_config, setup, teardown),
             cmocka_unit_test_setup_teardown(test_reassignment, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_reassignment_unknown_fields, setup, teardown),
             cmocka_unit_test_setup_teardown(test_reassignment_verdicts, setup, teardown),
             cmocka_unit_test_setup_teardown(test_partition_list_and_log_dir, setup, teardown),
     };

@@ -126,11 +126,11 @@ static void assert_topic(const char *text)
 static void test_topic(void **state)
 {
     assert_topic(TOPIC);
-    /* any order, white space, unknown keys, adding ones of a partition that is not there */
+    /* any order, white space, adding ones of a partition that is not there */
     assert_topic("{\"version\":3,\"partitions\":{\"10\":[2],\"1\":[3,2],\"0\":[1,2]},\"adding_replicas\":{\"5\":[9],"
                  "\"1\":[3]},"
                  "\"removing_replicas\":{\"1\":[2]},\"topic_id\":\"f0hHMZfeRIuE4XM1e6K_vQ\"}");
-    assert_topic("{\"x\":1, "
+    assert_topic("{ "
                  "\"version\":3,\"partitions\":{\"10\":[2],\"1\":[3,2],\"0\":[1,2]},\"adding_replicas\":{\"1\":[3]},"
                  "\"removing_replicas\":{\"1\":[2]},\"topic_id\":\"f0hHMZfeRIuE4XM1e6K_vQ\"}\n");
 }
@@ -141,6 +141,17 @@ static void assert_topic_same(const char *text)
     assert_true(topic_assignment_decode(data(text), &a, NULL));
     assert_encodes(topic_assignment_encode(a), text);
     topic_assignment_free(a);
+}
+
+static void test_topic_unknown_fields(void **state)
+{
+    struct topic_assignment *a = NULL;
+    assert_true(topic_assignment_decode(
+            data("{\"owner\":{\"team\":\"ops\"}, \"version\":1,\"partitions\":{\"0\":[1]},\"tags\":[1.5]}"), &a, NULL));
+    assert_encodes(topic_assignment_encode(a),
+            "{\"version\":1,\"partitions\":{\"0\":[1]},\"owner\":{\"team\":\"ops\"},\"tags\":[1.5]}");
+    topic_assignment_free(a);
+    assert_topic_same("{\"removing_replicas\":{},\"partitions\":{},\"adding_replicas\":{},\"version\":3,\"owner\":1}");
 }
 
 static void test_topic_versions(void **state)
@@ -292,6 +303,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(test_partition_state_refused, setup, teardown),
             cmocka_unit_test_setup_teardown(test_topic, setup, teardown),
             cmocka_unit_test_setup_teardown(test_topic_versions, setup, teardown),
+            cmocka_unit_test_setup_teardown(test_topic_unknown_fields, setup, teardown),
             cmocka_unit_test_setup_teardown(test_topic_add, setup, teardown),
             cmocka_unit_test_setup_teardown(test_topic_refused, setup, teardown),
             cmocka_unit_test_setup_teardown(test_topic_names, setup, teardown),
