@@ -305,7 +305,7 @@ static void *loop(void *arg)
             take(t, item);
             handle_item(t, item);
             done(t, item);
-        } else if (queue_closed(t->queue)) {
+        } else if (queue_ended(t->queue)) {
             return NULL;
         }
         fire_timers(t);

@@ -147,10 +147,11 @@ void queue_close(struct queue *q)
     pthread_mutex_unlock(&q->mutex);
 }
 
-bool queue_closed(struct queue *q)
+/* Since a queue_pop() whose deadline passed, items may have come before the end. */
+bool queue_ended(struct queue *q)
 {
     pthread_mutex_lock(&q->mutex);
-    bool closed = q->closed;
+    bool ended = q->closed && !q->items && !q->asks;
     pthread_mutex_unlock(&q->mutex);
-    return closed;
+    return ended;
 }

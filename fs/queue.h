@@ -30,10 +30,11 @@ bool queue_push(struct queue *q, struct queue_item *item, gen_t gen);
 bool queue_ask(struct queue *q, void (*fn)(void *arg), void *arg);
 
 /* Receiver: runs pending questions, then returns the next item, waiting for one until CLOCK_MONOTONIC reaches
- * `deadline_ms` (-1: no limit). NULL: the deadline passed, or the queue is closed and empty (then queue_closed()). */
+ * `deadline_ms` (-1: no limit). NULL: the deadline passed, or the queue has ended (queue_ended()). */
 struct queue_item *queue_pop(struct queue *q, int64_t deadline_ms);
 /* Receiver: the item has been dealt with, and everything that follows from it is held elsewhere. */
 void queue_done(struct queue *q, gen_t gen);
 /* Wakes the receiver for the end; what is queued is still delivered. */
 void queue_close(struct queue *q);
-bool queue_closed(struct queue *q);
+/* Receiver: is it closed, and everything delivered? */
+bool queue_ended(struct queue *q);

@@ -110,11 +110,11 @@ static void do_open(struct disk_worker *w, struct disk_job *job)
 static void do_load(struct disk_worker *w, struct disk_job *job)
 {
     int64_t now = now_ms();
-    int64_t delay = atomic_load(&w->delete_delay_ms);
+    int64_t due = log_due_ms(now, atomic_load(&w->delete_delay_ms));
     char *why = NULL;
 
     job->found = g_array_new(FALSE, TRUE, sizeof(struct found_log));
-    int r = log_dir_load(w->dir, delay > INT64_MAX - now ? INT64_MAX : now + delay, job->found, warn, w, &why);
+    int r = log_dir_load(w->dir, due, job->found, warn, w, &why);
     if (r < 0) {
         set_error(job, r, true, why);
         return;
@@ -160,6 +160,7 @@ static int do_task(struct disk_worker *w, struct disk_job *job, struct log_task 
 static void do_batch(struct disk_worker *w, struct disk_job *job)
 {
     struct disk_batch *batch = job->batch;
+    guint doomed = w->dir->doomed->len;
     char *why = NULL;
     int r = log_dir_check(w->dir, &why);
 
@@ -181,7 +182,7 @@ static void do_batch(struct disk_worker *w, struct disk_job *job)
         r = -errno;
         disk_batch_fail(batch, 0, r, g_strdup_printf("%s: fsync: %s", w->config.path, g_strerror(-r)));
     }
-    for (guint i = 0; i < w->dir->doomed->len; i++) {
+    for (guint i = doomed; i < w->dir->doomed->len; i++) {
         int64_t due = g_array_index(w->dir->doomed, struct doomed_log, i).due_ms;
         w->next_doomed_ms = w->next_doomed_ms < 0 ? due : MIN(w->next_doomed_ms, due);
     }
@@ -269,7 +270,7 @@ static void *run(void *arg)
             struct disk_job *job = (struct disk_job *)item;
             do_job(w, job);
             w->config.done(w->config.ctx, job);
-        } else if (queue_closed(w->queue)) {
+        } else if (queue_ended(w->queue)) {
             break;
         } else if (w->dir) {
             w->next_doomed_ms = log_remove_doomed(w->dir, now_ms(), warn, w);

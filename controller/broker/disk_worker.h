@@ -38,7 +38,6 @@ struct disk_job {
     GPtrArray *logs;          /* CHECKPOINT, CLOSE: char* "topic partition"; owned */
     struct disk_batch *batch; /* BATCH; owned */
     GPtrArray *names;         /* LOOK: char*; out: those that are gone; owned */
-    bool all;                 /* LOOK: `names` are all there should be, not those that something happened to */
     /* out */
     int err;          /* 0, or -errno with `why` */
     bool failed;      /* the error is the disk's: the log dir goes offline; else it is the start that is refused */

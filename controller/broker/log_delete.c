@@ -157,6 +157,11 @@ static bool is_same(struct log_dir *d, const char *name, int fd)
            a.st_ino == b.st_ino;
 }
 
+int64_t log_due_ms(int64_t now_ms, int64_t delay_ms)
+{
+    return delay_ms > INT64_MAX - now_ms ? INT64_MAX : now_ms + delay_ms;
+}
+
 /* Renames and removes; after a failure the directory has its own name again. */
 static int delete_checked(struct log_dir *d, const struct log_task *task, const char *name, int fd, int64_t now_ms,
         int64_t delay_ms, bool *ret_fatal)
@@ -176,7 +181,7 @@ static int delete_checked(struct log_dir *d, const struct log_task *task, const 
         return -ESTALE;
     }
     if (delay_ms > 0) {
-        struct doomed_log doomed = {.name = g_strdup(deleted), .due_ms = now_ms + delay_ms};
+        struct doomed_log doomed = {.name = g_strdup(deleted), .due_ms = log_due_ms(now_ms, delay_ms)};
         g_array_append_val(d->doomed, doomed);
         return 0;
     }
@@ -263,32 +268,40 @@ int log_delete(struct log_dir *d, struct log_task *task, int64_t now_ms, int64_t
     return r;
 }
 
+/* Renamed before: what is left of it is said, and is the next start's. */
+static void remove_doomed(struct log_dir *d, const struct doomed_log *doomed,
+        void (*warn)(void *arg, const char *entry, const char *why), void *arg)
+{
+    int fd = log_dir_open_child(d->fd, doomed->name);
+    int r = fd < 0 ? fd : check_tree(fd, 0);
+
+    if (r == 0)
+        r = remove_renamed(d, doomed->name, fd);
+    if (fd >= 0)
+        close(fd);
+    if (r < 0 && r != -ENOENT)
+        warn(arg, doomed->name, g_strerror(-r));
+    log_dir_alive(d);
+}
+
 int64_t log_remove_doomed(
         struct log_dir *d, int64_t now_ms, void (*warn)(void *arg, const char *entry, const char *why), void *arg)
 {
+    struct doomed_log *all = (struct doomed_log *)(void *)d->doomed->data;
     int64_t next = -1;
-    bool any = false;
+    guint kept = 0;
 
-    for (guint i = 0; i < d->doomed->len;) {
-        struct doomed_log *doomed = &g_array_index(d->doomed, struct doomed_log, i);
-        if (doomed->due_ms > now_ms) {
-            next = next < 0 ? doomed->due_ms : MIN(next, doomed->due_ms);
-            i++;
+    for (guint i = 0; i < d->doomed->len; i++) {
+        if (all[i].due_ms > now_ms) {
+            next = next < 0 ? all[i].due_ms : MIN(next, all[i].due_ms);
+            all[kept++] = all[i];
             continue;
         }
-        int fd = log_dir_open_child(d->fd, doomed->name);
-        int r = fd < 0 ? fd : check_tree(fd, 0);
-        if (r == 0)
-            r = remove_renamed(d, doomed->name, fd);
-        if (fd >= 0)
-            close(fd);
-        if (r < 0 && r != -ENOENT)
-            warn(arg, doomed->name, g_strerror(-r));
-        any = true;
-        g_free(doomed->name);
-        g_array_remove_index_fast(d->doomed, i);
+        remove_doomed(d, &all[i], warn, arg);
+        g_free(all[i].name);
     }
-    if (any)
+    if (kept < d->doomed->len)
         (void)fsync(d->fd); /* durability of the renames was promised, not of this */
+    g_array_set_size(d->doomed, kept);
     return next;
 }

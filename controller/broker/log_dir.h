@@ -78,6 +78,8 @@ int log_set_aside(struct log_dir *d, const char *name, const char *topic, int32_
 /* DISK_DELETE of one task, without the fsync: `delay_ms` 0 removes at once, else the directory is doomed. A failure
  * leaves it under its own name. `*ret_fatal`: the whole log dir is to be taken offline for this error. */
 int log_delete(struct log_dir *d, struct log_task *task, int64_t now_ms, int64_t delay_ms, bool *ret_fatal);
+/* When something that is doomed now is due. A delay may be as long as a number can be. */
+int64_t log_due_ms(int64_t now_ms, int64_t delay_ms);
 /* Removes the doomed directories that are due; returns when the next one is (monotonic ms), -1: none. What cannot be
  * removed is said, and left for the next start. */
 int64_t log_remove_doomed(

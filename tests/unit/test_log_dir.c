@@ -256,6 +256,31 @@ static void delayed(void **state)
     assert_string_equal(f->warnings->str, "");
 }
 
+/* Those that are due go, the others keep their turn; and the disk shows that it works, however many there are. */
+static void delayed_each_by_its_own(void **state)
+{
+    struct fixture *f = *state;
+    _Atomic int64_t alive = 0;
+    bool fatal;
+
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(create(f, "t", i, ID_A), 0);
+        assert_int_equal(delete_task(f, "t", i, ID_A, i % 2 ? 5000 : INT64_MAX, false, &fatal), 0);
+    }
+    assert_int_equal(log_remove_doomed(f->d, 5999, warn, f), 6000);
+    assert_int_equal(count(f, "-delete", NULL), 5);
+    f->d->alive_ms = &alive;
+    assert_int_equal(log_remove_doomed(f->d, INT64_MAX - 1, warn, f), INT64_MAX); /* kept for ever */
+    assert_true(alive > 0);
+    assert_int_equal(count(f, "-delete", NULL), 3);
+    assert_int_equal(f->d->doomed->len, 3);
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *start = g_strdup_printf("t-%d.", 2 * i);
+        assert_true(g_str_has_prefix(g_array_index(f->d->doomed, struct doomed_log, i).name, start));
+    }
+    assert_string_equal(f->warnings->str, "");
+}
+
 static void a_mount_stops_it(void **state)
 {
     struct fixture *f = *state;
@@ -429,6 +454,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(depth_is_limited, set_up, tear_down),
             cmocka_unit_test_setup_teardown(a_link_goes_alone, set_up, tear_down),
             cmocka_unit_test_setup_teardown(delayed, set_up, tear_down),
+            cmocka_unit_test_setup_teardown(delayed_each_by_its_own, set_up, tear_down),
             cmocka_unit_test_setup_teardown(a_mount_stops_it, set_up, tear_down),
             cmocka_unit_test_setup_teardown(what_cannot_be_removed_keeps_its_name, set_up, tear_down),
             cmocka_unit_test_setup_teardown(survives_the_race, set_up, tear_down),

@@ -44,7 +44,7 @@ static void test_questions_go_first(void **state)
     assert_true(queue_ask(q, note, s));
     assert_null(queue_pop(q, 0)); /* the deadline is long over: questions are answered nevertheless */
     assert_string_equal(s->str, "qqqq");
-    assert_false(queue_closed(q));
+    assert_false(queue_ended(q));
     queue_free(q);
     g_string_free(s, TRUE);
 }
@@ -71,8 +71,26 @@ static void test_close(void **state)
     assert_false(queue_ask(q, note, s));
     assert_ptr_equal(queue_pop(q, -1), &first);
     assert_null(queue_pop(q, -1));
-    assert_true(queue_closed(q));
+    assert_true(queue_ended(q));
     assert_string_equal(s->str, "q");
+    queue_free(q);
+    g_string_free(s, TRUE);
+}
+
+/* What comes after a deadline has passed, and before the end, is still delivered. */
+static void test_deadline_before_the_end(void **state)
+{
+    struct queue *q = queue_new(NULL);
+    struct item last = {0};
+    GString *s = g_string_new(NULL);
+    assert_null(queue_pop(q, 0));
+    assert_true(queue_push(q, &last.base, 0));
+    assert_true(queue_ask(q, note, s));
+    queue_close(q);
+    assert_false(queue_ended(q));
+    assert_ptr_equal(queue_pop(q, 0), &last);
+    assert_string_equal(s->str, "q");
+    assert_true(queue_ended(q));
     queue_free(q);
     g_string_free(s, TRUE);
 }
@@ -167,6 +185,7 @@ int main(void)
             cmocka_unit_test(test_questions_go_first),
             cmocka_unit_test(test_deadline),
             cmocka_unit_test(test_close),
+            cmocka_unit_test(test_deadline_before_the_end),
             cmocka_unit_test(test_generation_is_held),
             cmocka_unit_test(test_threads),
     };
