@@ -128,12 +128,12 @@ void engine_start_host(struct engine *e, int32_t id, void (*answer)(void *arg, i
 void engine_stop_host(struct engine *e, struct host *h, gen_t gen)
 {
     h->start_again = false;
+    host_answer(h, ECANCELED); /* whoever waits for a start */
     if (h->state == HOST_RUNNING || (h->state == HOST_STARTING && h->now->core)) {
         host_set_state(h, HOST_STOPPING);
         broker_shutdown(h->now->core, gen);
     } else if (h->state == HOST_STARTING) {
         host_set_state(h, HOST_STOPPING);
-        host_answer(h, ECANCELED);
         inc_end(h->now, true, gen, NULL, NULL);
     }
 }

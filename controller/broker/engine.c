@@ -210,8 +210,6 @@ static void start_all(struct engine *e, struct engine_msg *m)
 
 static void stop_all(struct engine *e, struct engine_msg *m)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_copy(e->incs, NULL, NULL);
-
     e->stopping = true;
     e->stop_deadline_ms = engine_now_ms() + STOP_PATIENCE_MS;
     for (guint i = 0; i < e->hosts->len; i++) {

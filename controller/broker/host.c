@@ -384,10 +384,17 @@ void inc_end(struct incarnation *inc, bool abrupt, gen_t gen, void (*answer)(voi
     inc_unref(inc);
 }
 
+static bool is_loaded(const struct incarnation *inc)
+{
+    return inc->core && inc->loading == 0;
+}
+
+/* Not before everything is loaded: checkpoints of the logs that are known by then would lose the offsets of the others.
+ */
 static void submit_close(struct incarnation *inc, gen_t gen)
 {
-    for (size_t i = 0; i < inc->n_dirs; i++) {
-        if (!inc->dirs[i].worker || !inc->core)
+    for (size_t i = 0; is_loaded(inc) && i < inc->n_dirs; i++) {
+        if (!inc->dirs[i].worker)
             continue;
         inc->closing++;
         inc_submit_job(inc, (int)i, inc_checkpoint_job(inc, (int)i, JOB_CLOSE, ~0u), gen);
@@ -398,15 +405,14 @@ void inc_close(struct incarnation *inc, gen_t gen)
 {
     submit_close(inc, gen);
     if (inc->closing == 0)
-        inc_end(inc, false, gen, NULL, NULL);
+        inc_end(inc, !is_loaded(inc), gen, NULL, NULL);
 }
 
 void inc_stop(struct incarnation *inc, gen_t gen)
 {
-    bool opened = inc->core && inc->loading == 0;
+    bool loaded = is_loaded(inc);
 
-    if (opened)
-        submit_close(inc, gen);
+    submit_close(inc, gen);
     inc->dead = true;
     inc->host->now = NULL;
     if (inc->group)
@@ -414,7 +420,7 @@ void inc_stop(struct incarnation *inc, gen_t gen)
     host_answer(inc->host, ESHUTDOWN);
     drop_state(inc);
     for (size_t i = 0; i < inc->n_dirs; i++)
-        inc_end_worker(inc, (int)i, !opened, gen);
+        inc_end_worker(inc, (int)i, !loaded, gen);
     inc_unref(inc);
 }
 

@@ -139,14 +139,18 @@ static void check_dirs(struct incarnation *inc)
     }
 }
 
-static void check_group(struct start_group *g)
+static bool all_ready(const struct start_group *g)
 {
-    if (g->stage != GROUP_OPEN)
-        return;
     for (guint i = 0; i < g->incs->len; i++)
         if (!((struct incarnation *)g_ptr_array_index(g->incs, i))->ready)
-            return;
-    ids_stage(g);
+            return false;
+    return true;
+}
+
+static void check_group(struct start_group *g)
+{
+    if (g->stage == GROUP_OPEN && all_ready(g))
+        ids_stage(g);
 }
 
 void startup_opened(struct incarnation *inc, struct disk_job *job)
@@ -214,7 +218,7 @@ int64_t startup_tick(struct engine *e, int64_t now)
         struct start_group *g = g_ptr_array_index(e->groups, i);
         if (g->stage != GROUP_OPEN)
             continue;
-        if (now < g->deadline_ms) {
+        if (now < g->deadline_ms && !all_ready(g)) { /* the one that was waited for may have left */
             next = next < 0 ? g->deadline_ms : MIN(next, g->deadline_ms);
             continue;
         }

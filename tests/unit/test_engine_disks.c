@@ -3,19 +3,61 @@
 
 /* ---- a disk that hangs, a clock that runs ---- */
 
-static atomic_bool hang;
+enum moment { NEVER, OPEN, LOAD, CREATE };
+static _Atomic enum moment hang; /* of the log dir of broker 2 */
 static struct latch hanging, unhang;
 static _Atomic int64_t clock_offset;
+
+static void come_to(const struct log_dir *d, enum moment moment)
+{
+    if (atomic_load(&hang) == moment && strstr(d->path, "/2")) {
+        latch_set(&hanging, 0);
+        latch_wait(&unhang, 600);
+    }
+}
+
+static void hang_at(enum moment moment)
+{
+    latch_init(&hanging);
+    latch_init(&unhang);
+    atomic_store(&hang, moment);
+}
+
+static void go_on(void)
+{
+    atomic_store(&hang, NEVER);
+    latch_set(&unhang, 0);
+}
+
+static void no_more_hanging(void)
+{
+    latch_clear(&hanging);
+    latch_clear(&unhang);
+}
 
 int __real_log_create(struct log_dir *d, struct log_task *task);
 int __wrap_log_create(struct log_dir *d, struct log_task *task);
 int __wrap_log_create(struct log_dir *d, struct log_task *task)
 {
-    if (atomic_load(&hang) && strstr(d->path, "/2")) {
-        latch_set(&hanging, 0);
-        latch_wait(&unhang, 600);
-    }
+    come_to(d, CREATE);
     return __real_log_create(d, task);
+}
+
+int __real_log_dir_check_names(const struct log_dir *d, char **ret_why);
+int __wrap_log_dir_check_names(const struct log_dir *d, char **ret_why);
+int __wrap_log_dir_check_names(const struct log_dir *d, char **ret_why)
+{
+    come_to(d, OPEN);
+    return __real_log_dir_check_names(d, ret_why);
+}
+
+typedef void warning(void *arg, const char *entry, const char *why);
+int __real_log_dir_load(struct log_dir *d, int64_t due_ms, GArray *found, warning *warn, void *arg, char **ret_why);
+int __wrap_log_dir_load(struct log_dir *d, int64_t due_ms, GArray *found, warning *warn, void *arg, char **ret_why);
+int __wrap_log_dir_load(struct log_dir *d, int64_t due_ms, GArray *found, warning *warn, void *arg, char **ret_why)
+{
+    come_to(d, LOAD);
+    return __real_log_dir_load(d, due_ms, found, warn, arg, ret_why);
 }
 
 int64_t __real_engine_now_ms(void);
@@ -139,9 +181,7 @@ static void a_silent_disk_is_not_waited_for(void **state)
 {
     struct fixture *f = cluster(3);
 
-    latch_init(&hanging);
-    latch_init(&unhang);
-    atomic_store(&hang, true);
+    hang_at(CREATE);
     topic(f, "t", "{\"0\":[2,1],\"1\":[3,1]}");
     assert_int_equal(latch_wait(&hanging, PATIENCE_S), 0);
     assert_false(settles(f, 1)); /* it may still answer */
@@ -162,17 +202,107 @@ static void a_silent_disk_is_not_waited_for(void **state)
     engine_start_broker(f->engine, 2, gen, on_answer, &l);
     settle_release(f->settle, gen);
     assert_int_equal(latch_wait(&l, 1), -1);
-    atomic_store(&hang, false);
-    latch_set(&unhang, 0);
+    go_on();
     assert_int_equal(latch_wait(&l, PATIENCE_S), 0);
     settle(f);
     assert_true(on_disk(f, "2/t-0") && on_disk(f, "2/u-0"));
     assert_int_equal(in_sync(f, "t", 0), 2);
     assert_int_equal(in_sync(f, "u", 0), 2);
     latch_clear(&l);
-    latch_clear(&hanging);
-    latch_clear(&unhang);
+    no_more_hanging();
     atomic_store(&clock_offset, 0);
+    destroy(f);
+}
+
+/* ---- a start that is called off ---- */
+
+static void start_later(struct fixture *f, int32_t id, struct latch *l)
+{
+    latch_init(l);
+    gen_t gen = settle_hold_now(f->settle);
+    engine_start_broker(f->engine, id, gen, on_answer, l);
+    settle_release(f->settle, gen);
+}
+
+static void write_state(struct fixture *f, const char *path, const char *state)
+{
+    g_autofree char *answer = ask(f, STATE_WRITE, path, state);
+
+    assert_string_equal(answer, "done");
+}
+
+/* Its log dirs are being opened: neither the barrier nor others wait for what is not to start any more. */
+static void stopped_while_it_starts(void **state)
+{
+    struct fixture *f = cluster(3);
+    struct latch l;
+
+    assert_int_equal(kill_broker(f, 2), 0);
+    settle(f);
+    hang_at(OPEN);
+    start_later(f, 2, &l);
+    assert_int_equal(latch_wait(&hanging, PATIENCE_S), 0);
+    write_state(f, "/2/state", "stopped\n");
+    assert_int_equal(latch_wait(&l, PATIENCE_S), ECANCELED);
+    go_on();
+    assert_true(settles(f, 10)); /* not after DISK_SILENCE_MS */
+    expect_state(f, STATE_READ, "/2/state", "stopped\n");
+    assert_int_equal(start_broker(f, 2), 0);
+    latch_clear(&l);
+    no_more_hanging();
+    destroy(f);
+}
+
+/* It has been asked to start again when it has stopped, and then to stay stopped. */
+static void stopped_before_it_starts_again(void **state)
+{
+    struct fixture *f = cluster(3);
+    struct latch l;
+
+    hang_at(CREATE);
+    topic(f, "t", "{\"0\":[2,1]}");
+    assert_int_equal(latch_wait(&hanging, PATIENCE_S), 0);
+    write_state(f, "/2/state", "stopped\n"); /* it cannot close its log dir yet */
+    start_later(f, 2, &l);
+    write_state(f, "/2/state", "stopped\n");
+    assert_int_equal(latch_wait(&l, PATIENCE_S), ECANCELED);
+    go_on();
+    settle(f);
+    expect_state(f, STATE_READ, "/2/state", "stopped\n");
+    latch_clear(&l);
+    no_more_hanging();
+    destroy(f);
+}
+
+/* Offsets that a Kafka has left are those of logs that are not known yet. */
+static void stopped_while_it_loads(void **state)
+{
+    static const char checkpoint[] = "grep -qx 't 0 42' 2/recovery-point-offset-checkpoint";
+    struct fixture *f = cluster(3);
+
+    topic(f, "t", "{\"0\":[2,1]}");
+    settle(f);
+    assert_int_equal(kill_broker(f, 2), 0);
+    settle(f);
+    shell(f, "printf '0\n1\nt 0 42\n' >2/recovery-point-offset-checkpoint");
+    write_file(f, 2, "controlled.shutdown.enable=false\n");
+    hang_at(LOAD);
+    assert_int_equal(start_broker(f, 2), 0);
+    assert_int_equal(latch_wait(&hanging, PATIENCE_S), 0);
+    write_state(f, "/2/state", "stopped\n");
+    go_on();
+    settle(f);
+    expect_state(f, STATE_READ, "/2/state", "stopped\n");
+    shell(f, "%s", checkpoint);
+    assert_false(on_disk(f, "2/.kafka_cleanshutdown"));
+    /* loaded, it knows them */
+    assert_int_equal(start_broker(f, 2), 0);
+    settle(f);
+    write_state(f, "/2/state", "stopped\n");
+    settle(f);
+    shell(f, "%s", checkpoint);
+    assert_true(on_disk(f, "2/.kafka_cleanshutdown"));
+    no_more_hanging();
     destroy(f);
 }
 
@@ -184,6 +314,9 @@ int main(void)
             cmocka_unit_test(a_log_dir_fails),
             cmocka_unit_test(removed_by_hand),
             cmocka_unit_test(a_silent_disk_is_not_waited_for),
+            cmocka_unit_test(stopped_while_it_starts),
+            cmocka_unit_test(stopped_before_it_starts_again),
+            cmocka_unit_test(stopped_while_it_loads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
