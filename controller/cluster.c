@@ -18,7 +18,7 @@ struct cluster {
     struct engine *engine;
     struct policy *policy;
     bool has_dir, has_broker; /* a cluster directory; a broker that will start */
-    pthread_mutex_t lock;     /* protects the two flags below */
+    pthread_mutex_t lock;     /* protects the two flags below; held while threads are started */
     pthread_cond_t changed;
     bool settled, stopping;
 };
@@ -293,7 +293,7 @@ static void make_ids(struct cluster *c, gen_t gen)
     store_submit(c->store, txn);
 }
 
-int cluster_start(struct cluster *c)
+static int start_threads(struct cluster *c)
 {
     int rc = controller_thread_start(c->controller);
     if (rc < 0)
@@ -303,7 +303,16 @@ int cluster_start(struct cluster *c)
     if (rc == 0)
         make_ids(c, gen);
     settle_release(c->settle, gen);
-    if (rc < 0)
+    return rc;
+}
+
+int cluster_start(struct cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool stopping = c->stopping;
+    int rc = stopping ? 0 : start_threads(c);
+    pthread_mutex_unlock(&c->lock);
+    if (rc < 0 || stopping)
         return rc;
     struct settle_waiter *waiter = settle_wait(c->settle, settle_begin(c->settle), on_settled, c);
     if (wait_settled(c, waiter))

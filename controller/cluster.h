@@ -30,6 +30,7 @@ void cluster_feed(struct cluster *c, const struct commit *commit);
 /* Starts threads and brokers; returns when every broker has started or failed, and a controller, if there can be one,
  * has done all of its start-up. 0 or -errno: no thread; cluster_stop() is needed all the same. */
 int cluster_start(struct cluster *c);
-/* Stops brokers and controller; blocks. The store must still run. */
+/* Stops brokers and controller; blocks. The store must still run. Another thread may be in cluster_start(), which then
+ * returns soon, or has still to begin it: then nothing is started any more. */
 void cluster_stop(struct cluster *c);
 void cluster_free(struct cluster *c);
