@@ -58,17 +58,19 @@ static struct deletion *enqueue(struct controller *c, const char *name)
 /* ---- what holds a deletion up ---- */
 
 /* The first step of a reassignment and the last one decide about the same replicas: the deletion waits for the end.
- * That of a partition whose state somebody has removed, or that never had one, has none. */
+ * That of a partition whose state somebody has removed, or that never had one, has none. One that goes on is enough to
+ * know: this is asked at the end of each. */
 static bool is_reassigning(struct controller *c, struct topic *t)
 {
     for (guint i = 0; t && t->n_reassigning && i < t->partitions->len; i++) {
         struct partition *p = t->partitions->pdata[i];
         g_autofree char *path = p->reassigning ? partition_state_path(p) : NULL;
-        if (path && c->env.get(c->env.ctx, path, NULL, NULL) == ZNONODE) {
-            partition_set_reassigning(p, false);
+        if (path && c->env.get(c->env.ctx, path, NULL, NULL) != ZNONODE) {
+            return true;
         }
+        partition_set_reassigning(p, false);
     }
-    return t && t->n_reassigning > 0;
+    return false;
 }
 
 void deletion_mark_ineligible(struct controller *c, struct topic *t)

@@ -53,6 +53,7 @@ static void log_write(struct world *w, const struct txn *txn)
 
 static int env_get(void *ctx, const char *path, struct bytes **ret_data, struct zstat *ret_stat)
 {
+    world_of(ctx)->reads++;
     return mirror_get(world_of(ctx)->mirror, path, ret_data, ret_stat);
 }
 

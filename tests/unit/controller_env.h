@@ -54,6 +54,7 @@ struct world {
     int fault_rc;        /* FAULT_FAIL: the result of that transaction; FAULT_FULL: and of later ones that need room */
     uint64_t fault_call; /* which one */
     uint64_t calls;      /* counted since world_arm() */
+    uint64_t reads;      /* of nodes, by all candidates */
     struct broker_request *awaited;  /* of world_request() */
     struct scripted_broker *running; /* whose candidate handles an event now */
     /* called before each run of transactions: another client's chance */
@@ -87,6 +88,9 @@ bool world_exists(struct world *w, const char *path);
 char *world_get(struct world *w, const char *path);                           /* NULL: no node; "" for null data */
 void world_topic(struct world *w, const char *topic, const char *partitions); /* {"0":[1,2]} */
 void world_mark(struct world *w, const char *topic);
+/* Writes REASSIGN: "t1 0 3,2; t2 1 1". An earlier request is replaced. */
+#define REASSIGN "/admin/reassign_partitions"
+void world_reassign(struct world *w, const char *entries);
 /* Asks the active controller for a broker, and waits for what follows. Takes `r` over; its error, and its first
  * AlterPartition entry without what that owns. */
 enum kafka_error world_request(struct world *w, struct broker_request *r, struct alter_partition *ret);

@@ -66,6 +66,21 @@ void world_topic(struct world *w, const char *topic, const char *partitions)
     world_create(w, path, data);
 }
 
+void world_reassign(struct world *w, const char *entries)
+{
+    g_autoptr(GString) text = g_string_new("{\"version\":1,\"partitions\":[");
+    g_auto(GStrv) all = g_strsplit(entries, "; ", -1);
+    for (size_t i = 0; all[i]; i++) {
+        g_auto(GStrv) parts = g_strsplit(all[i], " ", -1);
+        g_string_append_printf(text, "%s{\"topic\":\"%s\",\"partition\":%s,\"replicas\":[%s]}", i ? "," : "", parts[0],
+                parts[1], parts[2]);
+    }
+    g_string_append(text, "]}");
+    if (world_create(w, REASSIGN, text->str) == ZNODEEXISTS) {
+        world_set(w, REASSIGN, text->str);
+    }
+}
+
 void world_mark(struct world *w, const char *topic)
 {
     g_autofree char *path = g_strconcat("/admin/delete_topics/", topic, NULL);

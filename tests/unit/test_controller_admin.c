@@ -6,7 +6,6 @@
 #include <cmocka.h>
 #include "tests/unit/controller_env.h"
 
-#define REASSIGN "/admin/reassign_partitions"
 #define PREFERRED "/admin/preferred_replica_election"
 
 static void put(struct world *w, const char *path, const char *data)
@@ -16,18 +15,9 @@ static void put(struct world *w, const char *path, const char *data)
     }
 }
 
-/* `entries`: "t1 0 3,2; t2 1 1" */
 static void reassign(struct world *w, const char *entries)
 {
-    g_autoptr(GString) text = g_string_new("{\"version\":1,\"partitions\":[");
-    g_auto(GStrv) all = g_strsplit(entries, "; ", -1);
-    for (size_t i = 0; all[i]; i++) {
-        g_auto(GStrv) parts = g_strsplit(all[i], " ", -1);
-        g_string_append_printf(text, "%s{\"topic\":\"%s\",\"partition\":%s,\"replicas\":[%s]}", i ? "," : "", parts[0],
-                parts[1], parts[2]);
-    }
-    g_string_append(text, "]}");
-    put(w, REASSIGN, text->str);
+    world_reassign(w, entries);
     world_settle(w);
 }
 

@@ -4,10 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <inttypes.h>
 #include <string.h>
 #include "tests/unit/controller_env.h"
 
-#define REASSIGN "/admin/reassign_partitions"
 #define STATE_OF_A0 "/brokers/topics/a/partitions/0/state"
 
 static void two_topics(struct world *w)
@@ -18,18 +18,6 @@ static void two_topics(struct world *w)
     world_settle(w);
 }
 
-/* Of a-0; an earlier request is replaced. */
-static void reassign(struct world *w, const char *replicas)
-{
-    g_autofree char *text = g_strdup_printf(
-            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[%s]}]}", replicas);
-    if (world_exists(w, REASSIGN)) {
-        world_set(w, REASSIGN, text);
-    } else {
-        world_create(w, REASSIGN, text);
-    }
-}
-
 /* One replica on 1, and the reassignment to 3 and 2 is half done: 2 is down, 3 in sync. */
 static struct world *world_half_moved(void)
 {
@@ -37,7 +25,7 @@ static struct world *world_half_moved(void)
     world_topic(w, "a", "{\"0\":[1]}");
     world_settle(w);
     world_kill(w, 2);
-    reassign(w, "3,2");
+    world_reassign(w, "a 0 3,2");
     world_settle(w);
     expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,3");
     return w;
@@ -103,7 +91,7 @@ static void the_target_leaves_the_in_sync_set(void **state)
     moment_text = "\"leader\":3";
     hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":1,\"controller_epoch\":1,\"isr\":[1]}";
     w->before_run = rewrite_by_hand;
-    reassign(w, "3");
+    world_reassign(w, "a 0 3");
     world_settle(w);
     assert_null(hand_state);
     expect_data(w, STATE_OF_A0, "\"isr\":\\[3\\].*\"leader\":3|\"leader\":3.*\"isr\":\\[3\\]");
@@ -122,7 +110,7 @@ static void in_sync_before_it_is_new(void **state)
     moment_text = "\"adding_replicas\":{\"0\":[3]}";
     hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":0,\"controller_epoch\":1,\"isr\":[1,3]}";
     w->before_run = rewrite_by_hand;
-    reassign(w, "1,3");
+    world_reassign(w, "a 0 1,3");
     world_settle(w);
     assert_null(hand_state);
     expect_asked(w, "/.state/topics/a/0/replicas/3", "OnlineReplica\n");
@@ -138,14 +126,14 @@ static void in_sync_when_it_is_dropped(void **state)
     world_topic(w, "a", "{\"0\":[1]}");
     world_settle(w);
     world_kill(w, 3);
-    reassign(w, "1,3");
+    world_reassign(w, "a 0 1,3");
     world_settle(w);
     expect_state(w, "a", 0, "leader 1 epoch 1 isr 1");
     moment_path = STATE_OF_A0;
     moment_text = "\"leader_epoch\":2";
     hand_state = "{\"version\":1,\"leader\":1,\"leader_epoch\":1,\"controller_epoch\":1,\"isr\":[1,3]}";
     w->before_run = rewrite_by_hand;
-    reassign(w, "1");
+    world_reassign(w, "a 0 1");
     world_settle(w);
     assert_null(hand_state);
     expect_state(w, "a", 0, "leader 1 epoch 3 isr 1");
@@ -164,7 +152,7 @@ static void leads_before_it_is_new(void **state)
     world_kill(w, 2);
     world_settle(w);
     world_arm(w, FAULT_FAIL, 2, ZSTORENOSPACE);
-    reassign(w, "3");
+    world_reassign(w, "a 0 3");
     world_settle(w);
     expect_said(w->error_log, "/brokers/topics/a/partitions/0/state: the partition state could not be written");
     expect_data(w, STATE_OF_A0, "\"leader\":3");
@@ -181,7 +169,7 @@ static void the_origin_has_left_the_in_sync_set(void **state)
 {
     struct world *w = world_half_moved();
     w->broker[1].silent = true;
-    reassign(w, "1");
+    world_reassign(w, "a 0 1");
     world_set(w, STATE_OF_A0, "{\"version\":1,\"leader\":3,\"leader_epoch\":2,\"controller_epoch\":1,\"isr\":[3]}");
     world_settle(w);
     expect_dirs(w, "1: a-0; 3: a-0");
@@ -204,7 +192,7 @@ static void the_last_in_sync_is_dropped(void **state)
     moment_text = "\"removing_replicas\":{}";
     hand_state = "{\"version\":1,\"leader\":3,\"leader_epoch\":2,\"controller_epoch\":1,\"isr\":[3]}";
     w->before_run = rewrite_by_hand;
-    reassign(w, "1");
+    world_reassign(w, "a 0 1");
     world_settle(w);
     assert_null(hand_state);
     expect_dirs(w, "1: a-0; 3: a-0");
@@ -234,7 +222,7 @@ static void partitions_added_at_the_same_time(void **state)
     expect_state(w, "a", 1, "leader 2 epoch 0 isr 2,3");
     expect_state(w, "a", 2, "leader 3 epoch 0 isr 3");
     times = 1;
-    reassign(w, "3");
+    world_reassign(w, "a 0 3");
     world_settle(w);
     assert_int_equal(times, 0);
     expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[3\\],\"1\":\\[2,3\\],\"2\":\\[3\\]\\}");
@@ -381,6 +369,35 @@ static void fenced_from_another_epoch_of_that_version(void **state)
     world_free(w);
 }
 
+/* Many partitions of one topic wait for a broker, and the topic's deletion for them: what is read when the broker comes
+ * grows with their number, not with its square. */
+static void deletion_behind_many_reassignments(void **state)
+{
+    enum { PARTITIONS = 300 };
+    struct world *w = world_of_three(NULL);
+    g_autoptr(GString) partitions = g_string_new("{"), entries = g_string_new(NULL);
+    for (int i = 0; i < PARTITIONS; i++) {
+        g_string_append_printf(partitions, "%s\"%d\":[1,2]", i ? "," : "", i);
+        g_string_append_printf(entries, "%sa %d 1,3", i ? "; " : "", i);
+    }
+    g_string_append_c(partitions, '}');
+    world_topic(w, "a", partitions->str);
+    world_kill(w, 3);
+    world_settle(w);
+    world_reassign(w, entries->str);
+    world_settle(w);
+    world_mark(w, "a");
+    world_settle(w);
+    w->reads = 0;
+    world_start(w, 3);
+    world_settle(w);
+    expect_gone(w, "a");
+    if (w->reads > 100 * PARTITIONS) {
+        fail_msg("%" PRIu64 " reads", w->reads);
+    }
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +414,7 @@ int main(void)
             cmocka_unit_test(topic_is_made_again_meanwhile),
             cmocka_unit_test(fenced_in_the_middle),
             cmocka_unit_test(fenced_from_another_epoch_of_that_version),
+            cmocka_unit_test(deletion_behind_many_reassignments),
     };
     return cmocka_run_group_tests_name("controller clients", tests, NULL, NULL);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "tests/unit/controller_env.h"
 
-#define REASSIGN "/admin/reassign_partitions"
 #define EVENT "/log_dir_event_notification/log_dir_event_0000000000"
 
 static void tell_of_disk(struct world *w, int32_t broker)
@@ -49,7 +48,7 @@ static void log_dir_of_a_new_leader_fails(void **state)
     world_topic(w, "a", "{\"0\":[2]}");
     world_settle(w);
     w->broker[3].silent = w->broker[1].silent = true;
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,1]}]}");
+    world_reassign(w, "a 0 3,1");
     world_settle(w);
     world_kill(w, 2);
     world_settle(w);

@@ -8,8 +8,6 @@
 #include <string.h>
 #include "tests/unit/controller_env.h"
 
-#define REASSIGN "/admin/reassign_partitions"
-
 static const char *after(const char *text, const char *what)
 {
     const char *at = text ? strstr(text, what) : NULL;
@@ -74,7 +72,7 @@ static void kafka_5310(void **state)
     struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[9]}]}");
+    world_reassign(w, "a 0 9");
     world_settle(w);
     expect_asked(w, "/.state/topics/a/0/adding", "9\n");
     world_delete(w, REASSIGN);
@@ -248,9 +246,7 @@ static void kafka_12835(void **state)
             "\"removing_replicas\":{}}");
     world_topic(w, "b", "{\"0\":[1]}");
     world_settle(w);
-    world_create(w, REASSIGN,
-            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[2]},"
-            "{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}]}");
+    world_reassign(w, "a 0 2; b 0 2");
     world_settle(w);
     expect_data(w, "/brokers/topics/a", "\"0\":\\[2\\].*\"topic_id\":\"AAAAAAAAAAAAAAAAAAAAAB\"");
     g_autofree char *b = world_get(w, "/brokers/topics/b");
@@ -286,12 +282,12 @@ static void kafka_9089(void **state)
     struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1,2]}");
     world_settle(w);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[9,2]}]}");
+    world_reassign(w, "a 0 9,2");
     world_settle(w);
     for (int i = 1; i <= 3; i++) {
         world_kill(w, i);
     }
-    world_set(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
+    world_reassign(w, "a 0 3,2");
     world_start_all(w);
     expect_asked(w, "/.state/topics/a/0/assignment", "3,2\n");
     expect_dirs(w, "2: a-0; 3: a-0");
@@ -308,7 +304,7 @@ static void kafka_9212(void **state)
     world_settle(w);
     g_string_truncate(w->request_log, 0);
     w->broker[3].silent = true;
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
+    world_reassign(w, "a 0 3,2");
     world_settle(w);
     after(w->request_log->str, "LeaderAndIsr to 3: a-0 leader 1 new\n");
     assert_null(strstr(w->request_log->str, "LeaderAndIsr to 1: a-0 leader 1 new"));
@@ -325,7 +321,7 @@ static void kafka_10149(void **state)
     world_topic(w, "a", "{\"0\":[1,2],\"1\":[2,1]}");
     world_topic(w, "b", "{\"0\":[1]}");
     world_settle(w);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"b\",\"partition\":0,\"replicas\":[9]}]}");
+    world_reassign(w, "b 0 9");
     world_kill(w, 2);
     world_settle(w);
     world_start(w, 2);
@@ -387,7 +383,7 @@ static void mark_taken_back(void **state)
     world_topic(w, "a", "{\"0\":[1,3]}");
     world_topic(w, "b", "{\"0\":[1]}");
     world_settle(w);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"b\",\"partition\":0,\"replicas\":[9]}]}");
+    world_reassign(w, "b 0 9");
     world_kill(w, 3);
     world_mark(w, "b");
     world_mark(w, "a");

@@ -458,8 +458,7 @@ static void assignment_edited_by_hand(void **state)
     expect_asked(w, "/.state/topics/a/0/assignment", "1,2\n");
     expect_asked(w, "/.state/topics/a/1/assignment", "3\n");
     expect_said(w->error_log, "ignored for 2 partitions");
-    world_create(w, "/admin/reassign_partitions",
-            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":2,\"replicas\":[1]}]}");
+    world_reassign(w, "a 2 1");
     world_settle(w);
     expect_data(w, "/brokers/topics/a", "\"partitions\":\\{\"0\":\\[1,2\\],\"1\":\\[3\\],\"2\":\\[1\\]\\}");
     world_set(w, "/brokers/topics/a", "{\"version\":1,\"partitions\":{\"0\":[3,1],\"1\":[3],\"2\":[1]}}");

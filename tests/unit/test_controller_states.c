@@ -8,7 +8,6 @@
 #include <string.h>
 #include "tests/unit/controller_env.h"
 
-#define REASSIGN "/admin/reassign_partitions"
 #define STATE_OF_A0 "/brokers/topics/a/partitions/0/state"
 
 /* a-0 on 1 and 2, whose leader epoch has been raised a few times. */
@@ -70,7 +69,7 @@ static void a_deletion_after_it(void **state)
     struct world *w = world_of_some_age();
     world_kill(w, 3);
     world_settle(w);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[2,3]}]}");
+    world_reassign(w, "a 0 2,3");
     world_settle(w);
     remove_state(w);
     world_mark(w, "a");
@@ -90,8 +89,7 @@ static void removed_while_a_deletion_waits(void **state)
     struct world *w = world_of_some_age();
     world_kill(w, 3);
     world_settle(w);
-    world_create(
-            w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,2,3]}]}");
+    world_reassign(w, "a 0 1,2,3");
     world_settle(w);
     world_mark(w, "a");
     world_settle(w);
@@ -109,14 +107,14 @@ static void removed_while_a_replica_is_called_off(void **state)
     struct world *w = world_of_three(NULL);
     world_topic(w, "a", "{\"0\":[1]}");
     world_settle(w);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
+    world_reassign(w, "a 0 3,2");
     world_kill(w, 2);
     world_settle(w);
     expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,3");
     world_kill(w, 3);
     world_settle(w);
     world_delete(w, STATE_OF_A0);
-    world_set(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,2]}]}");
+    world_reassign(w, "a 0 1,2");
     world_mark(w, "a");
     world_settle(w);
     world_start(w, 2);
@@ -187,7 +185,7 @@ static void made_again_with_another_replica(void **state)
     world_settle(w);
     set_state(w, 1, 1, "1");
     world_delete(w, STATE_OF_A0);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,3]}]}");
+    world_reassign(w, "a 0 1,3");
     world_settle(w);
     world_delete(w, "/controller");
     world_settle(w);
@@ -368,7 +366,7 @@ static void states_of_another_topic(void **state)
     world_set(w, "/brokers/topics/b", "{\"version\":1,\"partitions\":{\"0\":[2]}}");
     world_settle(w);
     expect_state(w, "b", 0, "leader 2 epoch 2 isr 2");
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"b\",\"partition\":0,\"replicas\":[1]}]}");
+    world_reassign(w, "b 0 1");
     world_settle(w);
     assert_false(world_exists(w, REASSIGN));
     world_free(w);
