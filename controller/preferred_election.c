@@ -30,7 +30,7 @@ static void elect_preferred(struct controller *c, GPtrArray *partitions)
     for (guint i = 0; i < elected->len; i++) {
         g_hash_table_add(won, elected->pdata[i]);
     }
-    for (guint i = 0; i < partitions->len && !c->moved; i++) {
+    for (guint i = 0; i < partitions->len && !c->moved && !c->retry; i++) {
         const struct partition *p = partitions->pdata[i];
         if (!g_hash_table_contains(won, p)) {
             complain(c, EAGAIN, FILE_PATH,
@@ -84,7 +84,9 @@ void replica_leader_election(struct controller *c)
         g_array_unref(entries);
     }
     elect_preferred(c, partitions);
-    remove_file(c, stat.version);
+    if (!c->retry) { /* else there was no room for a state: the next event tries again */
+        remove_file(c, stat.version);
+    }
 }
 
 /* ---- automatic rebalance ---- */

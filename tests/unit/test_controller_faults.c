@@ -10,8 +10,6 @@
 #include <string.h>
 #include "tests/unit/controller_env.h"
 
-#define REASSIGN "/admin/reassign_partitions"
-
 struct scenario {
     const char *name;
     void (*prepare)(struct world *w);
@@ -66,15 +64,13 @@ static void reelect(struct world *w)
 
 static void reassign(struct world *w)
 {
-    world_create(w, REASSIGN,
-            "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]},"
-            "{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}]}");
+    world_reassign(w, "a 0 3,2; b 0 2");
     world_settle(w);
 }
 
 static void reassign_b(struct world *w)
 {
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"b\",\"partition\":0,\"replicas\":[2]}]}");
+    world_reassign(w, "b 0 2");
     world_settle(w);
 }
 
@@ -82,7 +78,7 @@ static void reassign_and_delete(struct world *w)
 {
     world_kill(w, 3);
     world_settle(w);
-    world_create(w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[3,2]}]}");
+    world_reassign(w, "a 0 3,2");
     world_mark(w, "a");
     world_settle(w);
     world_start(w, 3);
@@ -315,8 +311,7 @@ static void no_space_to_tell_of_a_replaced_one(void **state)
         world_topic(w, "a", "{\"0\":[1]}");
         world_settle(w);
         w->broker[3].silent = true;
-        world_create(
-                w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1,3]}]}");
+        world_reassign(w, "a 0 1,3");
         world_settle(w);
         world_kill(w, 2);
         world_settle(w);
@@ -338,13 +333,11 @@ static void no_space_for_two_reassignments(void **state)
         world_topic(w, "a", "{\"0\":[1,2],\"1\":[1,2]}");
         world_settle(w);
         world_arm(w, FAULT_FULL, call, ZSTORENOSPACE);
-        world_create(
-                w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0,\"replicas\":[1]}]}");
+        world_reassign(w, "a 0 1");
         world_settle(w);
         world_arm(w, FAULT_FULL, 1, ZSTORENOSPACE);
         world_delete(w, REASSIGN);
-        world_create(
-                w, REASSIGN, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":1,\"replicas\":[1]}]}");
+        world_reassign(w, "a 1 1");
         world_settle(w);
         world_delete(w, REASSIGN);
         world_arm(w, FAULT_NONE, 0, 0);
@@ -361,6 +354,32 @@ static void no_space_for_two_reassignments(void **state)
     }
 }
 
+/* The request is not called done, nor impossible: it is carried out when there is room. */
+static void no_space_for_a_preferred_election(void **state)
+{
+    static const char path[] = "/admin/preferred_replica_election";
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1,2]}");
+    world_settle(w);
+    world_kill(w, 1);
+    world_settle(w);
+    world_start(w, 1);
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 2 epoch 2 isr 2,1");
+    world_arm(w, FAULT_FULL, 1, ZSTORENOSPACE);
+    world_create(w, path, "{\"version\":1,\"partitions\":[{\"topic\":\"a\",\"partition\":0}]}");
+    world_settle(w);
+    assert_true(world_exists(w, path));
+    expect_said(w->error_log, "the partition state could not be written");
+    expect_not_said(w->error_log, "PREFERRED_LEADER_NOT_AVAILABLE");
+    world_arm(w, FAULT_NONE, 0, 0);
+    world_kill(w, 3);
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 1 epoch 3 isr 2,1");
+    assert_false(world_exists(w, path));
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +392,7 @@ int main(void)
             cmocka_unit_test(no_space_to_tell_the_leader),
             cmocka_unit_test(no_space_to_tell_of_a_replaced_one),
             cmocka_unit_test(no_space_for_two_reassignments),
+            cmocka_unit_test(no_space_for_a_preferred_election),
     };
     return cmocka_run_group_tests_name("controller faults", tests, NULL, NULL);
 }
