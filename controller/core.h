@@ -100,7 +100,8 @@ void election_check(struct controller *c);
 /* Fenced off: resign and give /controller back if it is still mine; and elect again. */
 void election_give_up(struct controller *c);
 void election_step_down(struct controller *c);
-/* Is a partition state's controller_epoch above this one's? Then it is not for this controller to go on from. */
+/* Is a partition state's controller_epoch above this one's? Then it is not for this controller to go on from, and it
+ * has moved, unless that number is mere damage. */
 bool election_is_outdated(struct controller *c, const struct partition *p, int32_t epoch);
 
 /* ---- failover.c ---- */
@@ -161,22 +162,27 @@ struct replica_of {
     struct partition *p;
     int32_t broker;
 };
-GArray *replicas_new(void);
+GArray *replicas_new(void); /* of struct replica_of */
 void replicas_add(GArray *replicas, struct partition *p, int32_t broker);
 void replicas_add_all(GArray *replicas, struct partition *p, const struct broker_ids *brokers);
 /* All that are assigned to `broker` (replicasOnBrokers). */
 void replicas_add_on_broker(struct controller *c, GArray *replicas, int32_t broker);
+/* Moves those that may, with all that the transition writes and sends; the batch is sent. Replicas whose partition
+ * state could not be written stay what they were. */
 void replicas_change_state(struct controller *c, GArray *replicas, enum replica_state target);
-void replica_machine_startup(struct controller *c);
+void replica_machine_startup(struct controller *c); /* failover: first states, and what follows from them */
 
 /* ---- partition_state.c (PartitionStateMachine) ---- */
 enum election_strategy { ELECT_OFFLINE, ELECT_OFFLINE_UNCLEAN, ELECT_REASSIGN, ELECT_PREFERRED, ELECT_SHUTDOWN };
+/* To NewPartition, OfflinePartition or NonExistentPartition, those that may: in memory alone. */
 void partitions_change_state(struct controller *c, GPtrArray *partitions, enum partition_status target);
 /* To OnlinePartition by a strategy. Returns those that have got a leader by it; the caller frees the array. */
 GPtrArray *partitions_elect(struct controller *c, GPtrArray *partitions, enum election_strategy strategy);
-/* Elects for all New and Offline partitions of topics that are not queued for deletion (`topic` NULL: of all). */
+/* Elects for all New and Offline partitions of topics that are not queued for deletion (`topic` NULL: of all). How many
+ * have got a leader. */
 size_t partitions_trigger_online(struct controller *c, const char *topic);
-void partition_machine_startup(struct controller *c);
+void partition_machine_startup(struct controller *c); /* failover: first states, and elections */
+/* `l` is what the tree has now, read or written: into memory, unless this controller has moved. Takes its isr over. */
 void partition_take_leadership(struct controller *c, struct partition *p, struct leader_and_isr *l);
 
 /* ---- leader_epoch.c ---- */
@@ -207,7 +213,7 @@ void strangers_retry(struct controller *c);
 void strangers_expel(struct controller *c, GPtrArray *partitions);
 
 /* ---- leader_election.c (Election, PartitionLeaderElectionAlgorithms) ---- */
-/* Pure. True: `ret` is the next state (its isr a new reference); `*ret_unclean`. */
+/* Pure. True: `ret` is the next state (its isr a new reference); `*ret_unclean` is set in any case. */
 bool elect_leader(const struct controller *c, const struct partition *p, const struct leader_and_isr *now,
         enum election_strategy strategy, bool unclean_allowed, struct leader_and_isr *ret, bool *ret_unclean);
 /* Has the partition no in-sync replica that is online, so that the unclean setting matters? */
@@ -223,15 +229,18 @@ bool deletion_decides(const struct topic *t);
 /* Failover: what is queued, before the topics are loaded; what is ineligible, after. */
 void deletion_load(struct controller *c);
 void deletion_init(struct controller *c);
-void deletion_enqueue(struct controller *c, GPtrArray *topics);      /* names (enqueueTopicsForDeletion) */
-void deletion_resume_topic(struct controller *c, const char *topic); /* resumeDeletionForTopics; see deletion_run() */
-void deletion_mark_ineligible(struct controller *c, struct topic *t);
+void deletion_enqueue(struct controller *c, GPtrArray *topics);       /* names (enqueueTopicsForDeletion) */
+void deletion_resume_topic(struct controller *c, const char *topic);  /* resumeDeletionForTopics; see deletion_run() */
+void deletion_mark_ineligible(struct controller *c, struct topic *t); /* only a queued topic */
+/* Replicas of queued topics that were not deleted (`why`: what their brokers said, NULL: they are dead), or were
+ * (failReplicaDeletion, completeReplicaDeletion); then deletion_run(). */
 void deletion_fail_replicas(struct controller *c, GArray *replicas, const char *why);
 void deletion_complete_replicas(struct controller *c, GArray *replicas);
-/* resumeDeletions for the topics that something has happened to. */
+/* resumeDeletions for the topics that something has happened to. Topics that are done are freed, with their partitions.
+ */
 void deletion_run(struct controller *c);
-void deletion_forget(struct controller *c, struct deletion *d);
-/* none | queued | started | ineligible: ... */
+void deletion_forget(struct controller *c, struct deletion *d); /* it is not queued any more; frees it */
+/* none | queued | started | ineligible: ...; newly allocated */
 char *deletion_text(struct controller *c, const char *topic);
 /* The events. */
 void topic_deletion(struct controller *c, GHashTable *names);
@@ -278,6 +287,7 @@ void metrics_append(struct controller *c, GString *out);
 const char *controller_event_name(enum controller_event_type type); /* "BrokerChange" */
 
 /* ---- retry.c ---- */
+/* What the store had no room for; sets `retry` again where it still has none. */
 void retry_writes(struct controller *c);
 
 /* ---- the rest ---- */
