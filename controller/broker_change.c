@@ -83,18 +83,6 @@ static bool has_id(const GArray *ids, int32_t id)
     return false;
 }
 
-/* A broker that has come may hold a replica of a topic whose deletion waits for it. */
-static void resume_deletions(struct controller *c, const GArray *replicas)
-{
-    for (guint i = 0; i < replicas->len; i++) {
-        const struct topic *t = g_array_index(replicas, struct replica_of, i).p->topic;
-        if (t->deletion) {
-            deletion_resume_topic(c, t->ref->name);
-        }
-    }
-    deletion_run(c);
-}
-
 /* KafkaController.onBrokerStartup. Everything goes to the new ones only; the others learn who is alive (KAFKA-7537). */
 static void brokers_started(struct controller *c, const GArray *ids)
 {
@@ -111,7 +99,8 @@ static void brokers_started(struct controller *c, const GArray *ids)
     replicas_change_state(c, replicas, REPLICA_ONLINE);
     partitions_trigger_online(c, NULL);
     reassignment_brokers_started(c, ids);
-    resume_deletions(c, replicas);
+    deletion_resume_topics_of(c, replicas); /* it may wait for a replica there */
+    deletion_run(c);
 }
 
 /* KafkaController.onBrokerFailure; the brokers have left the context already. */

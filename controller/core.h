@@ -229,8 +229,11 @@ bool deletion_decides(const struct topic *t);
 /* Failover: what is queued, before the topics are loaded; what is ineligible, after. */
 void deletion_load(struct controller *c);
 void deletion_init(struct controller *c);
-void deletion_enqueue(struct controller *c, GPtrArray *topics);       /* names (enqueueTopicsForDeletion) */
-void deletion_resume_topic(struct controller *c, const char *topic);  /* resumeDeletionForTopics; see deletion_run() */
+void deletion_enqueue(struct controller *c, GPtrArray *topics);      /* names (enqueueTopicsForDeletion) */
+void deletion_resume_topic(struct controller *c, const char *topic); /* resumeDeletionForTopics; see deletion_run() */
+/* The same for the topics of these replicas (struct replica_of), once for those of a topic that stand together: it
+ * looks at all partitions. */
+void deletion_resume_topics_of(struct controller *c, const GArray *replicas);
 void deletion_mark_ineligible(struct controller *c, struct topic *t); /* only a queued topic */
 /* Replicas of queued topics that were not deleted (`why`: what their brokers said, NULL: they are dead), or were
  * (failReplicaDeletion, completeReplicaDeletion); then deletion_run(). */

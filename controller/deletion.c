@@ -97,6 +97,18 @@ void deletion_resume_topic(struct controller *c, const char *topic)
     touch(c, d);
 }
 
+void deletion_resume_topics_of(struct controller *c, const GArray *replicas)
+{
+    const struct topic *last = NULL;
+    for (guint i = 0; i < replicas->len; i++) {
+        const struct topic *t = g_array_index(replicas, struct replica_of, i).p->topic;
+        if (t != last) {
+            deletion_resume_topic(c, t->ref->name);
+        }
+        last = t;
+    }
+}
+
 /* ---- the driver ---- */
 
 static void add_replicas_in(const struct topic *t, enum replica_state state, GArray *replicas)

@@ -58,9 +58,7 @@ static void replicas_are_back(struct controller *c, GArray *replicas)
     }
     replicas_change_state(c, replicas, REPLICA_ONLINE);
     partitions_trigger_online(c, NULL);
-    for (guint i = 0; i < replicas->len; i++) {
-        deletion_resume_topic(c, g_array_index(replicas, struct replica_of, i).p->topic->ref->name);
-    }
+    deletion_resume_topics_of(c, replicas);
     deletion_run(c);
 }
 

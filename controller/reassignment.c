@@ -362,9 +362,13 @@ static void finish(struct controller *c, GPtrArray *partitions)
     }
     reassignment_file_done(c, partitions);
     batch_send(c);
+    const struct topic *last = NULL;
     for (guint i = 0; i < partitions->len; i++) {
         const struct topic *t = ((struct partition *)partitions->pdata[i])->topic;
-        deletion_resume_topic(c, t->ref->name);
+        if (t != last) { /* it looks at all partitions */
+            deletion_resume_topic(c, t->ref->name);
+        }
+        last = t;
     }
     deletion_run(c);
 }
