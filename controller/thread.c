@@ -4,21 +4,21 @@
 #include "controller/thread_core.h"
 #include "fs/policy.h"
 
-enum item_kind { ITEM_WATCH, ITEM_EVENT, ITEM_CANDIDATE, ITEM_CANDIDATE_END };
+enum item_kind { ITEM_WATCH, ITEM_EVENT, ITEM_CANDIDATE, ITEM_CANDIDATE_END, ITEM_PASS };
 
 /* What is queued; the first member is the queue's. */
 struct item {
     struct queue_item base;
     enum item_kind kind;
     enum controller_event_type type; /* what it counts as, for `.state/controller/queue` */
-    int32_t broker_id;               /* of the candidate; not for ITEM_WATCH */
+    int32_t broker_id;               /* of the candidate; not for ITEM_WATCH, ITEM_PASS */
     struct controller_event *event;  /* ITEM_WATCH, ITEM_EVENT */
     gen_t oldest;                    /* ITEM_WATCH: of its own and the merged ones */
     GArray *merged;                  /* ITEM_WATCH: gen_t, held beside the item's own; NULL: none */
     int64_t session;                 /* ITEM_CANDIDATE */
     const struct broker_config *config;
     const atomic_bool *unclean_default;
-    void (*ended)(void *arg); /* ITEM_CANDIDATE_END */
+    void (*then)(void *arg); /* ITEM_CANDIDATE_END, ITEM_PASS */
     void *arg;
 };
 
@@ -31,12 +31,17 @@ static void free_item(struct item *item)
     g_free(item);
 }
 
-/* What came after the end: nothing happens any more, but whoever waits for a candidate's end is told. */
+static void call(const struct item *item)
+{
+    if (item->then) {
+        item->then(item->arg);
+    }
+}
+
+/* What came after the end: nothing happens any more, but whoever waits is told. */
 static void drop_late(struct item *item)
 {
-    if (item->ended) {
-        item->ended(item->arg);
-    }
+    call(item);
     free_item(item);
 }
 
@@ -53,7 +58,7 @@ static void push(struct controller_thread *t, struct item *item, gen_t gen)
     pthread_mutex_lock(&t->lock);
     bool late = !push_locked(t, item, gen);
     if (late && !t->stopped) {
-        g_ptr_array_add(t->late, item); /* the thread may still use what `ended` gives back */
+        g_ptr_array_add(t->late, item); /* the thread may still use what `then` gives back */
         late = false;
     }
     pthread_mutex_unlock(&t->lock);
@@ -207,9 +212,7 @@ static void end_candidate(struct controller_thread *t, const struct item *item)
         controller_handle(c->controller, controller_event_new(item->type));
         g_ptr_array_remove(t->candidates, c);
     }
-    if (item->ended) {
-        item->ended(item->arg);
-    }
+    call(item);
 }
 
 static void handle_item(struct controller_thread *t, struct item *item)
@@ -226,6 +229,9 @@ static void handle_item(struct controller_thread *t, struct item *item)
         break;
     case ITEM_CANDIDATE_END:
         end_candidate(t, item);
+        break;
+    case ITEM_PASS:
+        call(item);
         break;
     }
 }
@@ -391,7 +397,17 @@ void controller_thread_candidate_end(
     item->kind = ITEM_CANDIDATE_END;
     item->type = expired ? EVENT_EXPIRE : EVENT_SHUTDOWN;
     item->broker_id = broker_id;
-    item->ended = ended;
+    item->then = ended;
+    item->arg = arg;
+    push(t, item, gen);
+}
+
+void controller_thread_pass(struct controller_thread *t, gen_t gen, void (*passed)(void *arg), void *arg)
+{
+    struct item *item = g_new0(struct item, 1);
+    item->kind = ITEM_PASS;
+    item->type = EVENT_STARTUP;
+    item->then = passed;
     item->arg = arg;
     push(t, item, gen);
 }

@@ -43,6 +43,9 @@ void controller_thread_candidate(struct controller_thread *t, int32_t broker_id,
  * candidate is gone and uses neither session nor config any more; may be NULL. */
 void controller_thread_candidate_end(
         struct controller_thread *t, int32_t broker_id, bool expired, gen_t gen, void (*ended)(void *arg), void *arg);
+/* Calls `passed(arg)` on the controller thread when all that has been queued before is handled, an election and what
+ * the new controller does first included. Once the thread has ended, at once and on the caller's. */
+void controller_thread_pass(struct controller_thread *t, gen_t gen, void (*passed)(void *arg), void *arg);
 /* Store thread, for each commit, after the mirror has applied it. */
 void controller_thread_feed(struct controller_thread *t, const struct commit *commit);
 /* A broker answered a control request. Takes the references over. */

@@ -145,7 +145,7 @@ struct engine {
     struct watcher *watcher;
     uint64_t next_key;
     gen_t gen;            /* of the message or timer being handled; held */
-    unsigned txns;        /* transactions under way */
+    unsigned txns;        /* transactions and questions to the controller under way */
     GHashTable *removing; /* paths of config changes whose removal is one of them */
     int64_t stop_deadline_ms;
 };

@@ -10,7 +10,7 @@
 
 #define ROOTS_ATTEMPTS 10
 
-enum group_stage { GROUP_ROOTS, GROUP_OPEN, GROUP_IDS, GROUP_REGISTER };
+enum group_stage { GROUP_ROOTS, GROUP_OPEN, GROUP_IDS, GROUP_PASS, GROUP_REGISTER };
 
 struct start_group {
     struct engine *engine;
@@ -23,6 +23,7 @@ struct start_group {
 
 static void open_stage(struct start_group *g);
 static void ids_stage(struct start_group *g);
+static void pass_stage(struct start_group *g);
 static void register_stage(struct start_group *g);
 
 /* ---- members ---- */
@@ -253,7 +254,7 @@ static void ids_done(struct engine *e, struct engine_msg *m)
         if (inc->host->id < 0)
             host_set_id(inc->host, m->txn->ops[op++].stat.version + inc->config->reserved_broker_max_id);
     }
-    register_stage(g);
+    pass_stage(g);
 }
 
 /* KafkaZkClient.generateBrokerId: each write of /brokers/seqid makes a number. */
@@ -269,8 +270,33 @@ static void ids_stage(struct start_group *g)
         engine_submit(g->engine, txn, 0, g->gen, group_msg(g, ids_done));
     } else {
         txn_free(txn);
-        register_stage(g);
+        pass_stage(g);
     }
+}
+
+/* ---- the controller ---- */
+
+static void handle_passed(struct engine *e, struct engine_msg *m)
+{
+    e->txns--;
+    register_stage(m->group);
+}
+
+/* Controller thread. */
+static void passed(void *arg)
+{
+    struct start_group *g = arg;
+
+    engine_post(g->engine, group_msg(g, handle_passed), g->gen);
+}
+
+/* A broker takes longer to start than an election (in Kafka by seconds): a death that was seen before is over for the
+ * controller, also for one that is only elected by it, when that broker is there again. */
+static void pass_stage(struct start_group *g)
+{
+    g->stage = GROUP_PASS;
+    g->engine->txns++;
+    controller_thread_pass(g->engine->config.controller, g->gen, passed, g);
 }
 
 /* ---- registration ---- */

@@ -182,6 +182,7 @@ static void listeners_change(void **state)
 }
 
 static const char *no_room_for; /* a node's path */
+static atomic_bool slow_elections;
 
 void __real_store_submit(struct store *s, struct txn *txn);
 void __wrap_store_submit(struct store *s, struct txn *txn);
@@ -192,6 +193,8 @@ void __wrap_store_submit(struct store *s, struct txn *txn)
         txn->done(txn, txn->arg);
         return;
     }
+    if (slow_elections && txn->ops[0].type == OP_CREATE && strcmp(txn->ops[0].path, "/controller") == 0)
+        g_usleep(200000);
     __real_store_submit(s, txn);
 }
 
@@ -212,6 +215,26 @@ static void listeners_that_were_not_registered(void **state)
     settle(f);
     g_autofree char *text = data_of(f, "/brokers/ids/1", NULL);
     assert_non_null(strstr(text, "PLAINTEXT://elsewhere:7"));
+    destroy(f);
+}
+
+/* However fast a broker is back: the next controller is elected by its death, and sees it. */
+static void the_controller_bounces(void **state)
+{
+    struct fixture *f = cluster(3);
+
+    topic(f, "t", "{\"0\":[1,2],\"1\":[2,1]}");
+    settle(f);
+    assert_int_equal(leader(f, "t", 0), 1);
+    slow_elections = true;
+    assert_int_equal(kill_broker(f, 1), 0);
+    assert_int_equal(start_broker(f, 1), 0);
+    slow_elections = false;
+    settle(f);
+    for (int p = 0; p < 2; p++) {
+        assert_int_equal(leader(f, "t", p), 2);
+        assert_int_equal(in_sync(f, "t", p), 2);
+    }
     destroy(f);
 }
 
@@ -300,6 +323,7 @@ int main(void)
             cmocka_unit_test(ids_are_made),
             cmocka_unit_test(listeners_change),
             cmocka_unit_test(listeners_that_were_not_registered),
+            cmocka_unit_test(the_controller_bounces),
             cmocka_unit_test(the_old_protocol),
             cmocka_unit_test(views),
     };
