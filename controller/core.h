@@ -74,6 +74,9 @@ int read_partition_state(struct controller *c, const struct partition *p, struct
 int decode_partition_state(struct controller *c, const struct partition *p, const struct bytes *data, int32_t version,
         struct leader_and_isr *ret);
 
+/* It has not been written yet, or somebody has removed it. */
+bool partition_state_is_missing(struct controller *c, const struct partition *p);
+
 struct state_write {
     struct partition *p;
     struct leader_and_isr next; /* partition_epoch: the version it is expected to replace. isr owned by the list */

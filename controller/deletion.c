@@ -64,8 +64,7 @@ static bool is_reassigning(struct controller *c, struct topic *t)
 {
     for (guint i = 0; t && t->n_reassigning && i < t->partitions->len; i++) {
         struct partition *p = t->partitions->pdata[i];
-        g_autofree char *path = p->reassigning ? partition_state_path(p) : NULL;
-        if (path && c->env.get(c->env.ctx, path, NULL, NULL) != ZNONODE) {
+        if (p->reassigning && !partition_state_is_missing(c, p)) {
             return true;
         }
         partition_set_reassigning(p, false);

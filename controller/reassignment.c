@@ -111,20 +111,13 @@ static GPtrArray *others(GPtrArray *wanted, GPtrArray *done)
     return rest;
 }
 
-/* The state has been removed by hand: there is no epoch to raise, and no in-sync set that a leader could write. */
-static bool has_no_state(struct controller *c, const struct partition *p)
-{
-    g_autofree char *path = partition_state_path(p);
-    return c->env.get(c->env.ctx, path, NULL, NULL) == ZNONODE;
-}
-
 /* Those of `wanted` whose leader does not learn of the new list, since the new epoch could not be written. Until then
  * it may take in what is to be removed. */
 static GPtrArray *not_told(struct controller *c, GPtrArray *wanted, GPtrArray *renewed)
 {
     GPtrArray *rest = others(wanted, renewed);
     for (guint i = rest->len; i-- > 0;) {
-        if (has_no_state(c, rest->pdata[i])) {
+        if (partition_state_is_missing(c, rest->pdata[i])) { /* no epoch to raise, no set that a leader could write */
             g_ptr_array_remove_index_fast(rest, i);
         }
     }

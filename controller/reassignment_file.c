@@ -185,6 +185,24 @@ static void say_missing_brokers(struct controller *c, const struct reassignment_
     }
 }
 
+/* The state has been removed by hand: nothing can be told to its brokers, and as in Kafka the request has failed. What
+ * it has begun is in the topic's node, and the next controller, which makes the state again, ends that. */
+static void leave_out_without_state(struct controller *c, GArray *entries, GHashTable *refused)
+{
+    for (guint i = 0; i < entries->len && !c->moved; i++) {
+        struct reassignment_entry *e = &g_array_index(entries, struct reassignment_entry, i);
+        const struct partition *p = context_partition(&c->ctx, e->topic, e->partition);
+        if (p && p->reassigning && p->has_leadership && !g_hash_table_contains(refused, e) &&
+                partition_state_is_missing(c, p)) {
+            complain(c, ENOENT, FILE_PATH,
+                    "%s-%d is left out: its state was removed; the next controller moves it "
+                    "(remove /controller)",
+                    e->topic, e->partition);
+            g_hash_table_add(refused, e);
+        }
+    }
+}
+
 /* Takes on what the file says. `again`: also what is running already (a new controller). `started`, if given, gets the
  * partitions. */
 static void process_file(struct controller *c, bool again, GHashTable *started)
@@ -214,6 +232,9 @@ static void process_file(struct controller *c, bool again, GHashTable *started)
         }
     }
     reassignment_start(c, partitions, targets);
+    if (entries && !again) {
+        leave_out_without_state(c, entries, refused);
+    }
     if (entries && (g_hash_table_size(refused) || entries->len == 0)) {
         remove_entries(c, is_refused, refused);
     }

@@ -49,6 +49,12 @@ int read_partition_state(struct controller *c, const struct partition *p, struct
     return rc;
 }
 
+bool partition_state_is_missing(struct controller *c, const struct partition *p)
+{
+    g_autofree char *path = partition_state_path(p);
+    return c->env.get(c->env.ctx, path, NULL, NULL) == ZNONODE;
+}
+
 /* ---- writing ---- */
 
 static void clear_state_write(gpointer arg)

@@ -112,6 +112,11 @@ put_state() {
     reassign "t 0 1,3"
     settle
     grep -q 't/partitions/0/state: .*the next controller makes the state again' "$M/.state/errors"
+    grep -q 't-0 is left out: its state was removed' "$M/.state/errors"
+    [ ! -e "$(R)" ]
+    reassign "t 0 1,3"
+    settle
+    [ ! -e "$(R)" ]
     # it has the same numbers as the one before, which broker 1 still has
     rm "$M/controller"
     settle

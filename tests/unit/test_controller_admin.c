@@ -220,6 +220,30 @@ static void reassign_a_partition_that_never_started(void **state)
     world_free(w);
 }
 
+/* The request fails, as in Kafka; the others are carried out, and the next controller ends what it has begun. */
+static void reassign_where_the_state_was_removed(void **state)
+{
+    struct world *w = world_of_three(NULL);
+    world_topic(w, "a", "{\"0\":[1],\"1\":[1]}");
+    world_settle(w);
+    world_delete(w, "/brokers/topics/a/partitions/0/state");
+    world_settle(w);
+    for (int i = 0; i < 2; i++) { /* the second time it has been begun already */
+        reassign(w, "a 0 1,3; a 1 2");
+        assert_false(world_exists(w, REASSIGN));
+        expect_said(w->error_log, "a-0 is left out: its state was removed");
+        expect_not_said(w->error_log, "a-1 is left out");
+        g_string_truncate(w->error_log, 0);
+    }
+    expect_state(w, "a", 1, "leader 2 epoch 4 isr 2");
+    expect_data(w, "/brokers/topics/a", "\"adding_replicas\":\\{\"0\":\\[3\\]\\}");
+    world_delete(w, "/controller");
+    world_settle(w);
+    expect_state(w, "a", 0, "leader 1 epoch 1 isr 1,3");
+    expect_data(w, "/brokers/topics/a", "\"adding_replicas\":\\{\\}");
+    world_free(w);
+}
+
 static void topic_gone_while_reassigned(void **state)
 {
     struct world *w = world_of_three(NULL);
@@ -516,6 +540,7 @@ int main(void)
             cmocka_unit_test(reassign_then_delete),
             cmocka_unit_test(delete_then_takeover_while_reassigning),
             cmocka_unit_test(reassign_a_partition_that_never_started),
+            cmocka_unit_test(reassign_where_the_state_was_removed),
             cmocka_unit_test(topic_gone_while_reassigned),
             cmocka_unit_test(reassign_a_topic_that_is_not_known_yet),
             cmocka_unit_test(preferred),
