@@ -32,7 +32,7 @@ struct doomed_log {
 int log_dir_open(const char *path, bool use_topic_ids, struct log_dir **ret, char **ret_why);
 /* Kafka's `.lock`: -EBUSY if another process, or another broker of this one, has it. */
 int log_dir_lock(struct log_dir *d, char **ret_why);
-/* Is what lies at the path still the directory that was opened? -ESTALE, or what stat() said. */
+/* Is what lies at the path still the directory that was opened? -ESTALE, or what stat() said, but for ENOMEM: 0. */
 int log_dir_check(const struct log_dir *d, char **ret_why);
 /* -EINVAL names a directory that Kafka would refuse to start with; nothing is touched. */
 int log_dir_check_names(const struct log_dir *d, char **ret_why);

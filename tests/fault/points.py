@@ -72,7 +72,7 @@ class Campaign:
     def __init__(self, kafkafs, name, kind):
         self.cluster = lib.Cluster(kafkafs, PROTOCOLS[name].brokers, in_memory=True)
         self.shim = lib.Shim(f'{self.cluster.w}/shim')
-        self.protocol = PROTOCOLS[name](self.cluster, self.shim)
+        self.protocol = PROTOCOLS[name](self.cluster, self.shim, kind)
         self.kind, self.pending, self.said = kind, [], 0
         self.protocol.setup()
 

@@ -8,6 +8,7 @@ caller was told: DONE, REFUSED (an errno) or UNKNOWN (the daemon died). cleanup(
 import json
 import os
 import shutil
+import subprocess
 import time
 
 import lib
@@ -29,8 +30,8 @@ class Protocol:
     starts = False  # act() starts the daemon itself
     alone = False  # nothing of it can stay until a later audit
 
-    def __init__(self, cluster, shim):
-        self.cluster, self.shim, self.serial = cluster, shim, 0
+    def __init__(self, cluster, shim, kind):
+        self.cluster, self.shim, self.kind, self.serial = cluster, shim, kind, 0
 
     def setup(self):
         """Once, before the first start."""
@@ -224,12 +225,26 @@ class Lost(LogDir):
 
     def act(self, topic):
         os.rename(self.second, self.cluster.w + '/away')
+        # a mount that comes makes the daemon look at all of its log dirs
+        os.makedirs(self.cluster.w + '/other', exist_ok=True)
+        subprocess.run(['mount', '-t', 'tmpfs', 'none', self.cluster.w + '/other'], check=True)
+        subprocess.run(['umount', self.cluster.w + '/other'], check=True)
         # the kernel tells the daemon, not us; what settles has looked
-        limit = time.monotonic() + 60
-        while not os.listdir(self.cluster.path('.state/brokers/2/offline_log_dirs')):
+        limit = time.monotonic() + 30
+        while not self.noticed():
             if time.monotonic() > limit:
                 raise lib.Stuck('the daemon has not noticed that its log dir is gone')
             self.cluster.settle()
+
+    def noticed(self):
+        """The failure that is played may be the other log dir's, and with both the broker ends; one that says nothing about a
+        disk may not do that."""
+        where = self.cluster.path('.state/brokers/2/offline_log_dirs')
+        failed = self.cluster.broker_faults() + [os.readlink(os.path.join(where, x)) for x in os.listdir(where)]
+        others = [x for x in failed if x != self.second]
+        if others and self.kind in ('EMFILE', 'ENOMEM', 'EINTR'):
+            raise lib.Stuck(f'failed, but not lost: {others}')
+        return failed
 
     def repair(self, topic):
         if os.path.exists(self.cluster.w + '/away'):
