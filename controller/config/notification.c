@@ -12,8 +12,7 @@ enum { PURGE_BATCH = 500, KNOWN_SLACK = 1000, REMOVE_AGAIN_MS = 60000 };
 struct notification {
     char *name;
     int64_t number; /* -1: the name has none */
-    int64_t ctime;
-    int64_t due_ms; /* when it is to be removed, or looked for again */
+    int64_t due_ms; /* after it, the node has expired; then: it is looked for again */
 };
 
 struct notification_listener {
@@ -60,8 +59,7 @@ void notification_listener_free(struct notification_listener *l)
     g_free(l);
 }
 
-/* ---- purging: a binary heap by age, so that each notification is looked at when it expires and not in every pass ----
- */
+/* ---- purging: a binary heap, so that each notification is looked at when it is due and not in every pass ---- */
 
 static bool sooner(const GPtrArray *heap, guint a, guint b)
 {
@@ -94,11 +92,6 @@ static struct notification *heap_pop(GPtrArray *heap)
         swap(heap, i, child);
     }
     return n;
-}
-
-static bool expired(const struct notification_listener *l, const struct notification *n, int64_t now)
-{
-    return now - n->ctime > l->expiry_ms;
 }
 
 static bool exists(const struct notification_listener *l, const char *path)
@@ -181,9 +174,8 @@ static void process(struct notification_listener *l, struct notification *n, GHa
         free_notification(n);
         return;
     }
-    n->ctime = stat.ctime;
-    n->due_ms = n->ctime + l->expiry_ms;
-    bool silent = replay && expired(l, n, now);
+    n->due_ms = stat.ctime + l->expiry_ms;
+    bool silent = replay && n->due_ms < now;
     if (n->number < 0) {
         if (!silent)
             complain(l, path, "its name does not end in a number");
